@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the site decided: the policy file, as data.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "node/node.h"
+
+namespace nccltune {
+
+enum class Mode { on, off, show };
+
+// A value with the place it was written at, so that every plan can show the file and the line behind it.
+struct Sourced {
+  std::string value;
+  std::string where;  // "/etc/nccl-tune.yaml:14"
+};
+
+// `when` of a profile: every condition that is given must hold. An empty one always matches.
+struct ProfileCondition {
+  std::map<std::string, std::string> dmi;  // field -> glob, as in product_name: "p5*"
+  std::string gpu;                         // "vendor:device" glob, "10de:2330"
+  std::optional<int> gpu_count;
+  std::string hca_driver;                  // "efa"
+  std::string link_layer;                  // "Ethernet", "InfiniBand": of the chosen HCAs
+  std::vector<std::string> files;          // each must exist (globs)
+};
+
+struct ProfileEnv {
+  std::string name, value, why;
+  std::string where;
+  bool if_file = false;  // only where the value is the path of a file that can be read
+};
+
+struct Profile {
+  std::string name;
+  ProfileCondition when;
+  std::vector<ProfileEnv> env;
+  std::string net_plugin;  // the fabric that NCCL reaches through a plugin of its own ("efa", "tcpx", "gib"): no NCCL_IB_*
+  std::string why;
+  std::string where;
+};
+
+struct Policy {
+  Mode mode = Mode::on;
+  bool bind = true;
+  std::vector<Sourced> exclude_hcas;       // exact names
+  std::optional<Sourced> fabric_subnet;    // CIDR: only HCAs with an address in it carry the fabric
+  std::optional<Sourced> socket_ifname;    // the site's choice, by exact name
+  std::vector<Profile> profiles;           // in order; the first whose `when` matches wins
+  std::vector<std::string> sources;        // files that were read
+
+  // Every path whose presence the profiles ask for, and every vendor topology file they name: for ReadOptions.
+  std::vector<std::string> files() const;
+  std::vector<std::string> topology_files() const;
+};
+
+// Parses policy text. An unknown key, a wrong type or a value out of range is an Error whose object is
+// "FILE:line:column" and whose remedy names the nearest known key.
+Result<Policy> parse_policy(const std::string& text, const std::string& file);
+
+// Reads a policy file and, after it, the *.yaml of drop_in (a folder; "" for none), whose profiles win by order.
+// The file must be owned by root (or by the caller, outside root) and writable by nobody else; opened O_NOFOLLOW.
+Result<Policy> load_policy(const std::string& file, const std::string& drop_in);
+
+}  // namespace nccltune

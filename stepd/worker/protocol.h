@@ -39,7 +39,7 @@ struct Header {
   uint32_t magic = kMagic;
   Kind kind{};
   uint32_t length = 0;  // bytes of payload that follow
-  uint32_t sequence = 0;
+  uint32_t sequence = 0;  // of the command; its answer carries the same, all else (phase, store_*) carries 0
 };
 
 enum class Collective : uint32_t {
@@ -98,6 +98,13 @@ struct Connected {
   uint64_t device_bytes = 0;    // memory that it took
 };
 
+// Answer to store_get, followed by `length` bytes of the value. A key names its owner: "RANK/anything", where RANK is
+// the world rank (Connect::rank) of the worker that sets it; PMIx can only be asked for one rank's keys.
+struct StoreReply {
+  int32_t found = 0;            // 0: the supervisor gave up waiting for it
+  uint32_t length = 0;
+};
+
 struct Phase {
   char text[48];                // "device", "communicator", "warm-up", "timing", "verify"
 };
@@ -135,10 +142,11 @@ struct Placement {
   int32_t bad_ranks = 0;        // ranks with any wrong element
   Wrong first;
   uint32_t samples = 0;         // per-iteration times that follow
+  double cpu_seconds = 0;       // with Case::cpu_time: host time to enqueue one operation, reduced like `seconds`
 };
 
 // Followed by, for out-of-place then in-place, samples x {max over ranks, min over ranks, rank of the min, rank of the max}
-// as Sample.
+// as Sample. Every rank answers with the same reduced numbers (own_seconds apart), so that all supervisors decide alike.
 struct CaseResult {
   uint64_t bytes = 0;           // as trimmed: the size column
   uint64_t elements = 0;        // the count column

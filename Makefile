@@ -1,71 +1,138 @@
-# nccl-tune: `make` builds what this machine allows; `make help` lists the targets.
-O        ?= build
-prefix   ?= /usr/local
-libdir   ?= $(prefix)/lib
+# nccl-tune. `make` builds what this machine allows; `make help` lists the targets and the variables.
+VERSION    := 0.1.0
+
+O          ?= build
+prefix     ?= /usr/local
+bindir     ?= $(prefix)/bin
+libdir     ?= $(prefix)/lib
 libexecdir ?= $(prefix)/libexec
+docdir     ?= $(prefix)/share/doc/nccl-tune
 sysconfdir ?= /etc
-CXX      ?= g++
-CUDA_HOME ?= /usr/local/cuda
-NCCL_HOME ?= /usr
 SLURM_HOME ?= /usr
-VERSION  := 0.1.0
+PMIX_HOME  ?= /usr
+CUDA_HOME  ?= /usr/local/cuda
+NCCL_HOME  ?= /usr
+NVCC       ?= $(CUDA_HOME)/bin/nvcc
+NVCC_ARCH  ?= -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=[sm_90,compute_90]
+CXXFLAGS   ?= -O2 -g
 
-CXXFLAGS ?= -O2 -g
+Q   := $(if $(V),,@)
+say  = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
+.DELETE_ON_ERROR:
+
+# ---- flags -----------------------------------------------------------------------------------------------------------
 WARN     := -Wall -Wextra -Wno-missing-field-initializers $(if $(CI),-Werror)
-HARDEN   := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIC -fvisibility=hidden
-SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -U_FORTIFY_SOURCE)
-# PMIx headers live outside the default path on Debian and Ubuntu.
-PMIX_INC := $(firstword $(foreach d,/usr/include /usr/lib/*/pmix2/include /usr/lib/*/pmix/include,$(patsubst %/pmix.h,%,$(wildcard $(d)/pmix.h))))
-ALLFLAGS  = -std=c++20 $(CXXFLAGS) $(WARN) $(HARDEN) $(SANFLAGS) -Ispank -Istepd -DNCCLTUNE_VERSION='"$(VERSION)"' -DNCCLTUNE_SYSCONFDIR='"$(sysconfdir)"' -MMD -MP
-Q        := $(if $(V),,@)
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
+HARDEN   := -fPIC -fvisibility=hidden -fstack-protector-strong $(if $(SAN),,-D_FORTIFY_SOURCE=2)
+DEFINES  := -DNCCLTUNE_VERSION='"$(VERSION)"' -DNCCLTUNE_SYSCONFDIR='"$(sysconfdir)"' \
+            -DNCCLTUNE_LIBEXECDIR='"$(libexecdir)/nccl-tune"'
+ALLFLAGS := -std=c++20 $(CXXFLAGS) $(WARN) $(HARDEN) $(SANFLAGS) $(DEFINES) -Ispank -Istepd $(CPPFLAGS)
+LINK     := $(SANFLAGS) -Wl,-z,relro,-z,now,-z,noexecstack,--as-needed $(LDFLAGS)
+PMIX_INC := $(firstword $(dir $(wildcard $(addsuffix /pmix.h,$(PMIX_HOME)/include $(PMIX_HOME)/lib/*/pmix*/include))))
 
-objs      = $(patsubst %.cc,$(O)/%.o,$(sort $(wildcard $(addsuffix /*.cc,$(1)))))
-CORE     := $(call objs,spank/base spank/node spank/policy)
-PLUGIN   := $(call objs,spank/plugin)
-TOOL     := $(call objs,stepd/cli stepd/check stepd/bench)
-HOST     := $(patsubst %.cc,$(O)/%.o,$(sort $(wildcard stepd/worker/host*.cc stepd/worker/common*.cc)))
-NCCL_CU  := $(patsubst %.cu,$(O)/%.cu.o,$(sort $(wildcard stepd/worker/*.cu)))
-NCCL_CC  := $(patsubst %.cc,$(O)/%.o,$(sort $(wildcard stepd/worker/common*.cc)))
-UNIT     := $(call objs,tests/unit)
+# When a flag changes, all is made anew: every object and program depends on $(O)/flags.
+FLAGS := $(CXX) $(ALLFLAGS) $(LINK) $(SLURM_HOME) $(PMIX_INC) $(NVCC) $(NVCC_ARCH) $(NCCL_HOME)
+ifneq ($(filter-out help clean deps dist,$(or $(MAKECMDGOALS),all)),)
+$(shell mkdir -p $(O)/probe)
+$(file >$(O)/flags.now,$(FLAGS))
+$(shell cmp -s $(O)/flags.now $(O)/flags || { rm -f $(O)/probe/*; cp $(O)/flags.now $(O)/flags; })
 
-PLUGIN_SO   := $(O)/nccl_tune.so
-TOOL_BIN    := $(O)/nccl-tune
-HOST_BIN    := $(O)/nccl-tune-worker-host
-NCCL_BIN    := $(O)/nccl-tune-worker-nccl
-UNIT_BIN    := $(O)/unit-tests
+# ---- probes ----------------------------------------------------------------------------------------------------------
+# $(call probe,NAME,HEADER,FLAGS,CODE,MESSAGE) is empty when a program with that CODE compiles and links, else MESSAGE.
+# A success is kept in $(O)/probe; after a failure it is tried again, for the library may have come since.
+probe = $(shell p=$(O)/probe/$(1); test -x $$p || { echo 'int main() { $(4) }' >$$p.cc; \
+          $(CXX) $(filter-out -Werror,$(ALLFLAGS)) -O0 -g0 -include $(2) $$p.cc -o $$p $(LINK) $(3) >$$p.log 2>&1; }; \
+          test -x $$p || echo '$(5)')
+no_cxx   := $(call probe,cxx,compare,,return 1 <=> 2 == 0;,no C++20 compiler in $(CXX) (set CXX; g++ 11 or newer))
+no_yaml  := $(call probe,yaml,yaml-cpp/yaml.h,-lyaml-cpp,YAML::Load("a");,no yaml-cpp (libyaml-cpp-dev or yaml-cpp-devel))
+no_pugi  := $(call probe,pugixml,pugixml.hpp,-lpugixml,pugi::xml_document().load_string("");,no pugixml (libpugixml-dev or pugixml-devel))
+no_spank := $(call probe,spank,slurm/spank.h,-I$(SLURM_HOME)/include,,no slurm/spank.h under $(SLURM_HOME)/include (libslurm-dev or slurm-devel; set SLURM_HOME))
+no_cli11 := $(call probe,cli11,CLI/CLI.hpp,,CLI::App app;,no CLI11 (libcli11-dev or cli11-devel))
+no_json  := $(call probe,json,nlohmann/json.hpp,,nlohmann::json j;,no nlohmann-json (nlohmann-json3-dev or json-devel))
+no_fmt   := $(call probe,fmt,fmt/format.h,-lfmt,fmt::format("a");,no fmt (libfmt-dev or fmt-devel))
+no_gloo  := $(call probe,gloo,gloo/transport/tcp/device.h,-lgloo,gloo::transport::tcp::CreateDevice("lo");,no Gloo (libgloo-dev))
+no_gtest := $(call probe,gtest,gmock/gmock.h,-lgmock -lgtest,testing::InitGoogleMock();,no GoogleTest (libgtest-dev and libgmock-dev or gtest-devel and gmock-devel))
+no_bench := $(call probe,benchmark,benchmark/benchmark.h,-lbenchmark -lpthread,benchmark::RunSpecifiedBenchmarks();,no Google Benchmark (libbenchmark-dev or google-benchmark-devel))
+no_pmix  := $(if $(PMIX_INC),,no pmix.h under $(PMIX_HOME) (libpmix-dev or pmix-devel; set PMIX_HOME))
+no_cuda  := $(if $(wildcard $(NVCC)),,no CUDA Toolkit under $(CUDA_HOME) (set CUDA_HOME))
+no_nccl  := $(if $(no_cuda),,$(call probe,nccl,nccl.h,-I$(NCCL_HOME)/include -isystem $(CUDA_HOME)/include -L$(NCCL_HOME)/lib -lnccl,int v; ncclGetVersion(&v);,no NCCL under $(NCCL_HOME) (libnccl-dev or libnccl-devel; set NCCL_HOME)))
+endif
+no_core  := $(or $(no_cxx),$(no_yaml),$(no_pugi))
+no_tool  := $(or $(no_core),$(no_cli11),$(no_json),$(no_fmt))
 
-.PHONY: all plugin tool host-worker nccl-worker unit clean
-all: plugin tool host-worker
-plugin: $(PLUGIN_SO)
-tool: $(TOOL_BIN)
-host-worker: $(HOST_BIN)
-nccl-worker: $(NCCL_BIN)
-unit: $(UNIT_BIN)
+# ---- what there is to build ------------------------------------------------------------------------------------------
+objs   = $(patsubst %.cc,$(O)/%.o,$(sort $(wildcard $(addsuffix /*.cc,$(1)))))
+CORE   := $(call objs,spank/base spank/node spank/policy)
+PLUGIN := $(call objs,spank/plugin)
+TOOL   := $(call objs,stepd/cli stepd/check stepd/bench)
+HOST   := $(patsubst %.cc,$(O)/%.o,$(sort $(wildcard stepd/worker/host*.cc stepd/worker/common*.cc)))
+NCCL   := $(patsubst %.cu,$(O)/%.cu.o,$(sort $(wildcard stepd/worker/*.cu))) \
+          $(patsubst %.cc,$(O)/%.o,$(sort $(wildcard stepd/worker/common*.cc stepd/worker/nccl*.cc)))
+UNIT   := $(call objs,tests/unit)
+BENCH  := $(call objs,tests/bench)
 
-$(O)/%.o: %.cc
+# Each part: its file, and why it is left out here, where it is.
+PARTS  := plugin tool host-worker nccl-worker
+plugin.file      := $(O)/nccl_tune.so
+tool.file        := $(O)/nccl-tune
+host-worker.file := $(O)/nccl-tune-worker-host
+nccl-worker.file := $(O)/nccl-tune-worker-nccl
+unit.file        := $(O)/unit-tests
+benchmarks.file  := $(O)/benchmarks
+plugin.why       := $(or $(no_core),$(no_spank))
+tool.why         := $(no_tool)
+host-worker.why  := $(or $(no_cxx),$(no_gloo))
+nccl-worker.why  := $(or $(no_cxx),$(no_cuda),$(no_nccl))
+unit.why         := $(or $(no_tool),$(no_spank),$(no_gtest))
+benchmarks.why   := $(or $(no_core),$(no_bench))
+part.name         = $(subst -, ,$(1))
+
+BUILT := $(foreach p,$(PARTS),$(if $($(p).why),,$(p)))
+.PHONY: all $(PARTS) unit benchmarks
+all: $(BUILT)
+	@$(foreach p,$(PARTS),$(if $($(p).why),echo 'left out: $(call part.name,$(p)): $($(p).why)';)) \
+	$(if $(no_pmix),echo 'left out: PMIx in nccl-tune bench: $(no_pmix)')
+# A part asked for by name that cannot be built here stops make with its line.
+define part
+$(1): $$(if $$($(1).why),,$$($(1).file))
+	$$(if $$($(1).why),@echo 'left out: $$(call part.name,$(1)): $$($(1).why)' >&2; exit 1,@:)
+endef
+$(foreach p,$(PARTS) unit benchmarks,$(eval $(call part,$(p))))
+
+# ---- how to build it -------------------------------------------------------------------------------------------------
+$(O)/%.o: %.cc $(O)/flags
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  CXX   $<")
-	$(Q)$(CXX) $(ALLFLAGS) $(CPPFLAGS) -c -o $@ $<
-$(call objs,spank/plugin): CPPFLAGS += -I$(SLURM_HOME)/include
-$(call objs,stepd/bench): CPPFLAGS += $(if $(PMIX_INC),-I$(PMIX_INC))
-$(UNIT): CPPFLAGS += -Itests -I$(SLURM_HOME)/include
-
-$(PLUGIN_SO): $(CORE) $(PLUGIN)
-	$(Q)$(CXX) -shared $(SANFLAGS) -Wl,-z,relro,-z,now $(if $(wildcard spank/plugin/exports.map),-Wl,--version-script=spank/plugin/exports.map) -o $@ $^ -lyaml-cpp -lpugixml $(LDFLAGS)
-$(TOOL_BIN): $(CORE) $(TOOL)
-	$(Q)$(CXX) $(SANFLAGS) -o $@ $^ -lyaml-cpp -lpugixml -lfmt -ldl -lpthread $(LDFLAGS)
-$(HOST_BIN): $(HOST)
-	$(Q)$(CXX) $(SANFLAGS) -o $@ $^ -lgloo -lpthread $(LDFLAGS)
-NVCC      ?= $(CUDA_HOME)/bin/nvcc
-NVCC_ARCH ?= -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=sm_90
-$(O)/%.cu.o: %.cu
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(ALLFLAGS) $(INC) -MMD -MP -c -o $@ $<
+$(PLUGIN) $(UNIT): INC = -I$(SLURM_HOME)/include
+$(TOOL) $(UNIT): INC += $(if $(PMIX_INC),-isystem $(PMIX_INC))
+$(UNIT) $(BENCH): INC += -Itests
+$(O)/%.cu.o: %.cu $(O)/flags
 	@mkdir -p $(@D)
-	$(Q)$(NVCC) -std=c++17 -O2 $(NVCC_ARCH) -Istepd -I$(NCCL_HOME)/include -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
-$(NCCL_BIN): $(NCCL_CU) $(NCCL_CC)
-	$(Q)$(NVCC) $(NVCC_ARCH) -o $@ $^ -L$(NCCL_HOME)/lib -lnccl -ldl $(LDFLAGS)
-$(UNIT_BIN): $(UNIT) $(CORE) $(filter-out %/main.o,$(TOOL)) $(filter-out %/entry.o,$(PLUGIN))
-	$(Q)$(CXX) $(SANFLAGS) -o $@ $^ -lgtest -lgmock -lgtest_main -lyaml-cpp -lpugixml -lfmt -ldl -lpthread $(LDFLAGS)
+	$(call say,NVCC,$<)
+	$(Q)$(NVCC) -std=c++17 -O2 $(NVCC_ARCH) -Xcompiler -Wall,-fPIC -Istepd -I$(NCCL_HOME)/include -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
+link = $(call say,LINK,$@)
+$(plugin.file): $(CORE) $(PLUGIN) spank/plugin/exports.map
+	$(link)
+	$(Q)$(CXX) -shared $(LINK) -Wl,--version-script=spank/plugin/exports.map -o $@ $(filter %.o,$^) -lyaml-cpp -lpugixml
+$(tool.file): $(CORE) $(TOOL)
+	$(link)
+	$(Q)$(CXX) -pie $(LINK) -o $@ $(filter %.o,$^) -lyaml-cpp -lpugixml -lfmt -ldl -lpthread
+$(host-worker.file): $(HOST)
+	$(link)
+	$(Q)$(CXX) -pie $(LINK) -o $@ $(filter %.o,$^) -lgloo -lpthread
+$(nccl-worker.file): $(NCCL)
+	$(link)
+	$(Q)$(NVCC) $(NVCC_ARCH) -o $@ $(filter %.o,$^) -L$(NCCL_HOME)/lib -lnccl -ldl -lpthread
+$(unit.file): $(CORE) $(filter-out %/main.o,$(TOOL)) $(filter-out %/entry.o,$(PLUGIN)) $(UNIT)
+	$(link)
+	$(Q)$(CXX) $(LINK) -o $@ $(filter %.o,$^) -lgtest -lgmock -lgtest_main -lyaml-cpp -lpugixml -lfmt -ldl -lpthread
+$(benchmarks.file): $(CORE) $(BENCH)
+	$(link)
+	$(Q)$(CXX) $(LINK) -o $@ $(filter %.o,$^) -lbenchmark -lyaml-cpp -lpugixml -lpthread
+-include $(patsubst %.o,%.d,$(CORE) $(PLUGIN) $(TOOL) $(HOST) $(NCCL) $(UNIT) $(BENCH))
+
+.PHONY: clean
 clean:
 	rm -rf $(O)
--include $(shell find $(O) -name '*.d' 2>/dev/null)

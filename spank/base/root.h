@@ -3,12 +3,12 @@
 // so that a recorded machine is read by the same code as a live one.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/file_tree.h"
 #include "base/result.h"
 
 namespace nccltune {
@@ -37,10 +37,24 @@ class Root {
   // For a message: the path as the reader of the message can open it.
   std::string shown(const std::string& path) const;
 
+  // The same machine through a Root that also puts every answer it gives into tree, links included, so that tree read
+  // back gives the same answers. It is not live(): what it offers is what a dump can hold.
+  Root recording_into(std::shared_ptr<FileTree> tree) const;
+
  private:
-  struct Entry;  // of a dump held in memory
-  std::string prefix_;  // "" for the live machine
-  std::shared_ptr<const std::map<std::string, Entry>> dump_;
+  class Folder;  // the open directory that paths are resolved in
+
+  int open_fd(const std::string& path, int flags) const;
+  std::optional<std::string> read_unrecorded(const std::string& path) const;
+  std::vector<std::string> list_unrecorded(const std::string& path) const;
+  std::optional<std::string> link_unrecorded(const std::string& path) const;
+  std::optional<std::string> record_links(const std::string& path) const;
+  void record_names(const std::string& directory, const std::vector<std::string>& names) const;
+
+  std::string prefix_;  // "" for the live machine; the dump's file name for a dump
+  std::shared_ptr<const Folder> folder_;
+  std::shared_ptr<const FileTree> dump_;
+  std::shared_ptr<FileTree> recording_;
 };
 
 }  // namespace nccltune

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/root.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/text.h"
+
+namespace nccltune {
+namespace {
+
+constexpr size_t kMaxRead = 1 << 20;
+constexpr size_t kMaxDump = 64 << 20;
+constexpr size_t kMaxNames = 1 << 16;  // in one directory
+
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+std::string relative(const std::string& path) {
+  const size_t at = path.find_first_not_of('/');
+  return at == std::string::npos ? "." : path.substr(at);
+}
+
+std::optional<std::string> read_link_at(int directory, const std::string& path) {
+  char target[4096];
+  const ssize_t n = ::readlinkat(directory, path.c_str(), target, sizeof target);
+  if (n < 0 || static_cast<size_t>(n) >= sizeof target) return std::nullopt;
+  return std::string(target, static_cast<size_t>(n));
+}
+
+// Up to limit bytes. one_read: sysfs gives an attribute whole in its first read, so a short one is the end.
+std::optional<std::string> read_all(int fd, size_t limit, bool one_read) {
+  std::string out;
+  char buffer[8192];
+  while (out.size() < limit) {
+    const ssize_t n = ::read(fd, buffer, std::min(sizeof buffer, limit - out.size()));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return std::nullopt;
+    if (n == 0) break;
+    out.append(buffer, static_cast<size_t>(n));
+    if (one_read && static_cast<size_t>(n) < 4096) break;
+  }
+  return out;
+}
+
+bool is_regular(int fd) {
+  struct stat st;
+  return ::fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+std::vector<std::string> read_names(int fd) {
+  std::vector<std::string> names;
+  DIR* directory = ::fdopendir(fd);
+  if (!directory) {
+    ::close(fd);
+    return names;
+  }
+  while (const dirent* entry = ::readdir(directory)) {
+    if (std::strcmp(entry->d_name, ".") == 0 || std::strcmp(entry->d_name, "..") == 0) continue;
+    if (names.size() == kMaxNames) break;
+    names.emplace_back(entry->d_name);
+  }
+  ::closedir(directory);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool is_missing(int error) { return error == ENOSYS || error == EPERM; }
+
+}  // namespace
+
+// The directory behind a folder root. A path is opened with openat2(RESOLVE_IN_ROOT), one system call in which the
+// kernel keeps every link inside; where that is missing (before Linux 5.6, or barred by seccomp) links are followed
+// here, one component after the other.
+class Root::Folder {
+ public:
+  explicit Folder(int fd) : fd_(fd) {}
+
+  int open(const std::string& path, int flags) const {
+    if (!old_kernel_) {
+      open_how how{};
+      how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
+      how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+      const std::string name = relative(path);
+      const long fd = ::syscall(SYS_openat2, fd_.get(), name.c_str(), &how, sizeof how);
+      if (fd >= 0 || !is_missing(errno)) return static_cast<int>(fd);
+      old_kernel_ = true;
+    }
+    const auto plain = follow(path, !(flags & O_NOFOLLOW));
+    return plain ? ::openat(fd_.get(), relative(*plain).c_str(), flags | O_CLOEXEC | O_NOFOLLOW) : -1;
+  }
+
+  std::optional<std::string> follow(const std::string& path, bool follow_last) const {
+    return follow_links(path, follow_last,
+                        [this](const std::string& at) { return read_link_at(fd_.get(), relative(at)); });
+  }
+
+  std::optional<std::string> link(const std::string& path) const {
+    const Fd fd(open(path, O_PATH | O_NOFOLLOW));
+    return fd ? read_link_at(fd.get(), "") : std::nullopt;
+  }
+
+ private:
+  Fd fd_;
+  mutable std::atomic<bool> old_kernel_{false};
+};
+};
+
+Root::Root() = default;
+
+Result<Root> Root::open(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  struct stat st;
+  if (!fd || ::fstat(fd.get(), &st) != 0)
+    return Error{path, "cannot open the recorded machine", std::strerror(errno), ""};
+  Root root;
+  root.prefix_ = path.substr(0, path.find_last_not_of('/') + 1);
+  if (S_ISDIR(st.st_mode)) {
+    if (root.prefix_.empty()) root.prefix_ = "/";
+    root.folder_ = std::make_shared<const Folder>(fd.release());
+    return root;
+  }
+  if (!S_ISREG(st.st_mode)) return Error{path, "neither a folder nor a file", "", ""};
+  if (static_cast<uint64_t>(st.st_size) > kMaxDump) return Error{path, "larger than 64 MiB", "", ""};
+  const auto text = read_all(fd.get(), kMaxDump, false);
+  if (!text) return Error{path, "cannot read the dump", std::strerror(errno), ""};
+  Result<FileTree> tree = FileTree::parse(*text, path);
+  if (!tree) return tree.error();
+  root.dump_ = std::make_shared<const FileTree>(std::move(*tree));
+  return root;
+}
+
+bool Root::live() const { return !folder_ && !dump_ && !recording_; }
+
+int Root::open_fd(const std::string& path, int flags) const {
+  if (path.empty() || path[0] != '/') return -1;
+  // O_NONBLOCK: a fifo in a recorded tree must not stop slurmstepd.
+  flags |= O_NONBLOCK | O_NOCTTY;
+  if (folder_) return folder_->open(path, flags);
+  return ::open(path.c_str(), flags | O_CLOEXEC);
+}
+
+std::optional<std::string> Root::read_unrecorded(const std::string& path) const {
+  if (dump_) {
+    const auto plain = resolve(path);
+    const FileTree::Entry* entry = plain ? dump_->find(*plain) : nullptr;
+    if (!entry || entry->kind != FileTree::Kind::file) return std::nullopt;
+    return entry->content.substr(0, kMaxRead);
+  }
+  const Fd fd(open_fd(path, O_RDONLY));
+  if (!fd || !is_regular(fd.get())) return std::nullopt;
+  return read_all(fd.get(), kMaxRead, path.starts_with("/sys/"));
+}
+
+std::optional<std::string> Root::read(const std::string& path) const {
+  auto content = read_unrecorded(path);
+  if (recording_ && content)
+    if (const auto plain = record_links(path)) recording_->add(*plain, FileTree::Kind::file, *content);
+  return content;
+}
+
+std::optional<std::string> Root::read_line(const std::string& path) const {
+  const auto content = read(path);
+  if (!content) return std::nullopt;
+  std::string_view line(*content);
+  line = line.substr(0, line.find('\n'));
+  while (!line.empty() && (trim(line.substr(line.size() - 1)).empty() || line.back() == '\0')) line.remove_suffix(1);
+  return std::string(line);
+}
+
+std::optional<std::string> Root::link_unrecorded(const std::string& path) const {
+  if (dump_) {
+    const auto plain = follow_links(path, false, [this](const std::string& at) -> std::optional<std::string> {
+      const FileTree::Entry* entry = dump_->find(at);
+      return entry && entry->kind == FileTree::Kind::link ? std::optional(entry->content) : std::nullopt;
+    });
+    const FileTree::Entry* entry = plain ? dump_->find(*plain) : nullptr;
+    return entry && entry->kind == FileTree::Kind::link ? std::optional(entry->content) : std::nullopt;
+  }
+  if (path.empty() || path[0] != '/') return std::nullopt;
+  return folder_ ? folder_->link(path) : read_link_at(AT_FDCWD, path);
+}
+
+std::optional<std::string> Root::link(const std::string& path) const {
+  auto target = link_unrecorded(path);
+  if (recording_ && target) record_links(path);
+  return target;
+}
+
+std::optional<std::string> Root::resolve(const std::string& path) const {
+  const auto plain = follow_links(path, true, [this](const std::string& at) { return link(at); });
+  return plain && exists(*plain) ? plain : std::nullopt;
+}
+
+std::vector<std::string> Root::list_unrecorded(const std::string& path) const {
+  if (dump_) {
+    const auto plain = resolve(path);
+    return plain ? dump_->names(*plain) : std::vector<std::string>();
+  }
+  Fd fd(open_fd(path, O_RDONLY | O_DIRECTORY));
+  return fd ? read_names(fd.release()) : std::vector<std::string>();
+}
+
+std::vector<std::string> Root::list(const std::string& path) const {
+  std::vector<std::string> names = list_unrecorded(path);
+  if (recording_) record_names(path, names);
+  return names;
+}
+
+bool Root::exists(const std::string& path) const {
+  bool found = false;
+  if (dump_) {
+    const auto plain = follow_links(path, true, [this](const std::string& at) { return link_unrecorded(at); });
+    found = plain && (*plain == "/" || dump_->find(*plain));
+  } else {
+    found = bool(Fd(open_fd(path, O_PATH)));
+  }
+  if (recording_ && found)
+    if (const auto plain = record_links(path)) recording_->add(*plain, FileTree::Kind::name);
+  return found;
+}
+
+bool Root::is_directory(const std::string& path) const {
+  bool found = false;
+  if (dump_) {
+    const auto plain = resolve(path);
+    const FileTree::Entry* entry = plain ? dump_->find(*plain) : nullptr;
+    found = plain && (*plain == "/" || (entry && entry->kind == FileTree::Kind::directory));
+  } else {
+    found = bool(Fd(open_fd(path, O_PATH | O_DIRECTORY)));
+  }
+  if (recording_ && found)
+    if (const auto plain = record_links(path); plain && *plain != "/")
+      recording_->add(*plain, FileTree::Kind::directory);
+  return found;
+}
+
+std::string Root::shown(const std::string& path) const {
+  if (dump_) return prefix_ + ":" + path;
+  return prefix_ == "/" ? path : prefix_ + path;
+}
+
+Root Root::recording_into(std::shared_ptr<FileTree> tree) const {
+  Root root = *this;
+  root.recording_ = std::move(tree);
+  return root;
+}
+
+// Adds each link on the way to path, its own last one too; returns where the path ends.
+std::optional<std::string> Root::record_links(const std::string& path) const {
+  return follow_links(path, true, [this](const std::string& at) {
+    auto target = link_unrecorded(at);
+    if (target) recording_->add(at, FileTree::Kind::link, *target);
+    return target;
+  });
+}
+
+void Root::record_names(const std::string& directory, const std::vector<std::string>& names) const {
+  const auto plain = record_links(directory);
+  if (!plain || !is_directory(*plain)) return;
+  for (const std::string& name : names) {
+    const std::string at = *plain == "/" ? "/" + name : *plain + "/" + name;
+    if (const auto target = link_unrecorded(at)) {
+      recording_->add(at, FileTree::Kind::link, *target);
+    } else {
+      recording_->add(at, is_directory(at) ? FileTree::Kind::directory : FileTree::Kind::name);
+    }
+  }
+}
+
+}  // namespace nccltune

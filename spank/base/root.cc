@@ -127,7 +127,6 @@ class Root::Folder {
   Fd fd_;
   mutable std::atomic<bool> old_kernel_{false};
 };
-};
 
 Root::Root() = default;
 

@@ -133,6 +133,73 @@ $(benchmarks.file): $(CORE) $(BENCH)
 	$(Q)$(CXX) $(LINK) -o $@ $(filter %.o,$^) -lbenchmark -lyaml-cpp -lpugixml -lpthread
 -include $(patsubst %.o,%.d,$(CORE) $(PLUGIN) $(TOOL) $(HOST) $(NCCL) $(UNIT) $(BENCH))
 
-.PHONY: clean
-clean:
+
+# ---- targets for people ----------------------------------------------------------------------------------------------
+.PHONY: deps check check-built demo golden bench lint format install uninstall dist clean help
+deps: ## install what is missing of the distribution's packages (apt; elsewhere it says what make uses)
+	@.ci/deps
+
+check: deps ## all tests, those on a throwaway Slurm too (root); ends with `N passed, N failed`
+	@$(MAKE) --no-print-directory check-built
+check-built: all unit
+	@tests/check.sh $(O)
+
+demo: deps ## a tuned and measured job on a throwaway Slurm on this host (root)
+	@$(MAKE) --no-print-directory all
+	@O=$(O) tests/live/demo.sh
+
+golden: tool ## write tests/golden anew from what the tool prints: review the diff
+	@tests/golden/golden.sh --write $(O)/nccl-tune
+
+bench: ## what reading and planning cost on the largest recorded machine
+	@.ci/deps g++ libyaml-cpp-dev libpugixml-dev libbenchmark-dev python3
+	@$(MAKE) --no-print-directory benchmarks
+	@tests/bench/bench.sh $(O)
+
+SOURCES = $(wildcard spank/*/*.h spank/*/*.cc stepd/*/*.h stepd/*/*.cc stepd/*/*.cu tests/*/*.h tests/*/*.cc)
+SCRIPTS = .ci/run .ci/deps $(wildcard tests/*.sh tests/*/*.sh examples/*.sh examples/*.slurm)
+lint: ## clang-format, shellcheck, clang-tidy
+	@.ci/deps clang-format clang-tidy shellcheck
+	clang-format --dry-run -Werror $(SOURCES)
+	shellcheck -x $(SCRIPTS)
+	@echo clang-tidy; printf '%s\n' $(filter %.cc,$(SOURCES)) | xargs -P 2 -I{} clang-tidy --quiet {} -- \
+	  $(filter-out -W%,$(ALLFLAGS)) -I$(SLURM_HOME)/include $(addprefix -isystem ,$(PMIX_INC)) -Itests
+format: ## clang-format every source file in place
+	clang-format -i $(SOURCES)
+
+# The plugin goes among Slurm's own where those lie under prefix, else to $(libdir)/slurm; plugstack.conf has its full path.
+slurm_plugins := $(firstword $(dir $(wildcard $(addsuffix /task_affinity.so,$(addprefix $(SLURM_HOME)/,lib64/slurm lib/slurm lib/*/slurm-wlm)))))
+plugindir     ?= $(patsubst %/,%,$(or $(filter $(prefix)/lib%,$(slurm_plugins)),$(libdir)/slurm))
+plugstackdir  ?= $(sysconfdir)/slurm/plugstack.conf.d
+built          = $(if $($(1).why),,$($(1).file))
+# FILE:FOLDER of all that is installed. The policy is the administrator's: one that is there already stays.
+INSTALLED = $(addsuffix :$(plugindir),$(call built,plugin)) $(addsuffix :$(bindir),$(call built,tool)) \
+  $(addsuffix :$(libexecdir)/nccl-tune,$(call built,host-worker) $(call built,nccl-worker)) \
+  $(O)/nccl-tune.conf:$(plugstackdir) $(addsuffix :$(docdir),README.md CHANGELOG.md LICENSE) \
+  $(addsuffix :$(docdir)/examples,$(wildcard examples/*))
+POLICY = $(DESTDIR)$(sysconfdir)/nccl-tune.yaml
+$(O)/nccl-tune.conf: etc/plugstack.conf.d/nccl-tune.conf $(O)/flags
+	$(Q)sed 's|[^[:space:]]*nccl_tune\.so|$(plugindir)/nccl_tune.so|' $< >$@
+install: all $(O)/nccl-tune.conf ## what was built, to DESTDIR and prefix
+	@set -e; for f in $(INSTALLED); do to=$(DESTDIR)$${f#*:}; f=$${f%%:*}; m=644; test ! -x $$f || m=755; \
+	  install -d $$to; install -m $$m $$f $$to; echo "  $$to/$${f##*/}"; done; \
+	test -e $(POLICY) || { install -D -m 644 etc/nccl-tune.yaml $(POLICY); echo "  $(POLICY)"; }; \
+	echo 'plugstack.conf needs the line: include $(plugstackdir)/nccl-tune.conf'
+uninstall: ## what install put there, but a policy that was changed
+	@for f in $(INSTALLED); do to=$(DESTDIR)$${f#*:}; f=$${f%%:*}; rm -f $$to/$${f##*/}; done; \
+	cmp -s etc/nccl-tune.yaml $(POLICY) && rm $(POLICY); \
+	rmdir $(addprefix $(DESTDIR),$(docdir)/examples $(docdir) $(libexecdir)/nccl-tune) 2>/dev/null || :
+
+DIST = nccl-tune-$(VERSION)
+dist: ## a tarball of the commit; twice the same bytes
+	@mkdir -p $(O)
+	git archive --format=tar --prefix=$(DIST)/ HEAD | gzip -9n >$(O)/$(DIST).tar.gz
+clean: ## remove $(O)
 	rm -rf $(O)
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | awk -F'\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	@echo '  parts, by name: $(PARTS) unit benchmarks'
+	@echo '  variables (now):'
+	@$(foreach v,O prefix DESTDIR libdir libexecdir sysconfdir plugindir SLURM_HOME PMIX_HOME CUDA_HOME NCCL_HOME NVCC_ARCH CXX \
+	  CXXFLAGS CPPFLAGS LDFLAGS SAN CI V,printf '    %-11s %s\n' $(v) '$($(v))';)

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/mark.h"
+
+#include <string_view>
+
+namespace nccltune {
+namespace {
+
+constexpr std::size_t kMaxNames = 1024;
+constexpr std::size_t kMaxName = 255;
+
+}  // namespace
+
+bool is_variable_name(const std::string& name) {
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
+  constexpr std::string_view kAllowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+  return !name.empty() && name.size() <= kMaxName && kLetters.find(name[0]) != std::string_view::npos &&
+         name.find_first_not_of(kAllowed) == std::string::npos;
+}
+
+std::set<std::string> marked_names(const Environment& env) {
+  std::set<std::string> names;
+  const auto mark = env.find(kMark);
+  if (mark == env.end()) return names;
+  std::string_view rest = mark->second;
+  while (!rest.empty() && names.size() < kMaxNames) {
+    const std::size_t comma = rest.find(',');
+    std::string name(rest.substr(0, comma));
+    if (is_variable_name(name)) names.insert(std::move(name));
+    if (comma == std::string_view::npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  return names;
+}
+
+Environment without_marked(const Environment& env) {
+  Environment rest = env;
+  for (const std::string& name : marked_names(env))
+    if (name != kMark) rest.erase(name);
+  return rest;
+}
+
+std::string mark_of(const std::set<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ",") + name;
+  return text;
+}
+
+}  // namespace nccltune

@@ -83,6 +83,8 @@ if [ -e "$plugin" ]; then
   for symbol in plugin_name plugin_type plugin_version slurm_spank_init slurm_spank_user_init slurm_spank_task_init; do
     verdict "the plugin exports $symbol" "$(nm -D --defined-only "$plugin" | grep -qE " $symbol(@|\$)" || echo missing)"
   done
+  # A shared object links with holes; slurmstepd would find them only when it loads it.
+  verdict 'the plugin has every symbol of its own' "$(nm -DC --undefined-only "$plugin" | grep -E 'nccltune::' || :)"
   sanitized "$plugin" || verdict 'the plugin loads no other library' \
     "$(needed "$plugin" | grep -vE '^lib(yaml-cpp|pugixml|stdc\+\+|gcc_s|m|c)\.so|^ld-linux' || :)"
   # Two C++ runtimes in one process: an exception of yaml-cpp's then ends slurmstepd even behind the guard.

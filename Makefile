@@ -71,6 +71,7 @@ HOST   := $(patsubst %.cc,$(O)/%.o,$(sort $(wildcard stepd/worker/host*.cc stepd
 NCCL   := $(patsubst %.cu,$(O)/%.cu.o,$(sort $(wildcard stepd/worker/*.cu))) \
           $(patsubst %.cc,$(O)/%.o,$(sort $(wildcard stepd/worker/common*.cc stepd/worker/nccl*.cc)))
 UNIT   := $(call objs,tests/unit)
+FAKE   := $(call objs,tests/fake)
 BENCH  := $(call objs,tests/bench)
 
 # Each part: its file, and why it is left out here, where it is.
@@ -80,17 +81,19 @@ tool.file        := $(O)/nccl-tune
 host-worker.file := $(O)/nccl-tune-worker-host
 nccl-worker.file := $(O)/nccl-tune-worker-nccl
 unit.file        := $(O)/unit-tests
+fake.file        := $(O)/fake-tests
 benchmarks.file  := $(O)/benchmarks
 plugin.why       := $(or $(no_core),$(no_spank))
 tool.why         := $(no_tool)
 host-worker.why  := $(or $(no_cxx),$(no_gloo))
 nccl-worker.why  := $(or $(no_cxx),$(no_cuda),$(no_nccl))
 unit.why         := $(or $(no_tool),$(no_spank),$(no_gtest))
+fake.why         := $(or $(plugin.why),$(no_gtest))
 benchmarks.why   := $(or $(no_core),$(no_bench))
 part.name         = $(subst -, ,$(1))
 
 BUILT := $(foreach p,$(PARTS),$(if $($(p).why),,$(p)))
-.PHONY: all $(PARTS) unit benchmarks
+.PHONY: all $(PARTS) unit fake benchmarks
 all: $(BUILT)
 	@$(foreach p,$(PARTS),$(if $($(p).why),echo 'left out: $(call part.name,$(p)): $($(p).why)';)) \
 	$(if $(no_pmix),echo 'left out: PMIx in nccl-tune bench: $(no_pmix)')
@@ -99,16 +102,17 @@ define part
 $(1): $$(if $$($(1).why),,$$($(1).file))
 	$$(if $$($(1).why),@echo 'left out: $$(call part.name,$(1)): $$($(1).why)' >&2; exit 1,@:)
 endef
-$(foreach p,$(PARTS) unit benchmarks,$(eval $(call part,$(p))))
+$(foreach p,$(PARTS) unit fake benchmarks,$(eval $(call part,$(p))))
 
 # ---- how to build it -------------------------------------------------------------------------------------------------
 $(O)/%.o: %.cc $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(ALLFLAGS) $(INC) -MMD -MP -c -o $@ $<
-$(PLUGIN) $(UNIT): INC = -I$(SLURM_HOME)/include
+$(PLUGIN) $(UNIT) $(FAKE): INC = -I$(SLURM_HOME)/include
 $(TOOL) $(UNIT): INC += $(if $(PMIX_INC),-isystem $(PMIX_INC))
-$(UNIT) $(BENCH): INC += -Itests
+$(UNIT) $(FAKE) $(BENCH): INC += -Itests
+$(FAKE): INC += -fvisibility=default
 $(O)/%.cu.o: %.cu $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)
@@ -127,13 +131,17 @@ $(host-worker.file): $(HOST)
 $(nccl-worker.file): $(NCCL)
 	$(link)
 	$(Q)$(NVCC) $(NVCC_ARCH) -o $@ $(filter %.o,$^) -L$(NCCL_HOME)/lib -lnccl -ldl -lpthread
-$(unit.file): $(CORE) $(filter-out %/main.o,$(TOOL)) $(filter-out %/entry.o,$(PLUGIN)) $(UNIT)
+$(unit.file): $(CORE) $(filter-out %/main.o,$(TOOL)) $(filter-out %/entry.o,$(PLUGIN)) $(filter %/spank.o,$(FAKE)) $(UNIT)
 	$(link)
 	$(Q)$(CXX) $(LINK) -o $@ $(filter %.o,$^) -lgtest -lgmock -lgtest_main -lyaml-cpp -lpugixml -lfmt -ldl -lpthread
+# The host that loads the built plugin; -export-dynamic: the plugin finds spank_* in it as it does in slurmstepd.
+$(fake.file): $(FAKE)
+	$(link)
+	$(Q)$(CXX) $(LINK) -Wl,--export-dynamic -o $@ $(filter %.o,$^) -lgtest -lgmock -lgtest_main -ldl -lpthread
 $(benchmarks.file): $(CORE) $(BENCH)
 	$(link)
 	$(Q)$(CXX) $(LINK) -o $@ $(filter %.o,$^) -lbenchmark -lyaml-cpp -lpugixml -lpthread
--include $(patsubst %.o,%.d,$(CORE) $(PLUGIN) $(TOOL) $(HOST) $(NCCL) $(UNIT) $(BENCH))
+-include $(patsubst %.o,%.d,$(CORE) $(PLUGIN) $(TOOL) $(HOST) $(NCCL) $(UNIT) $(FAKE) $(BENCH))
 
 
 # ---- targets for people ----------------------------------------------------------------------------------------------
@@ -143,7 +151,7 @@ deps: ## install what is missing of the distribution's packages (apt; elsewhere 
 
 check: deps ## all tests, those on a throwaway Slurm too (root); ends with `N passed, N failed`
 	@$(MAKE) --no-print-directory check-built
-check-built: all unit
+check-built: all unit fake
 	@tests/check.sh $(O)
 
 demo: deps ## a tuned and measured job on a throwaway Slurm on this host (root)
@@ -201,7 +209,7 @@ clean: ## remove $(O)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | awk -F'\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
-	@echo '  parts, by name: $(PARTS) unit benchmarks'
+	@echo '  parts, by name: $(PARTS) unit fake benchmarks'
 	@echo '  variables (now):'
 	@$(foreach v,O prefix DESTDIR libdir libexecdir sysconfdir plugindir SLURM_HOME PMIX_HOME CUDA_HOME NCCL_HOME NVCC_ARCH CXX \
 	  CXXFLAGS CPPFLAGS LDFLAGS SAN CI V,printf '    %-11s %s\n' $(v) '$($(v))';)

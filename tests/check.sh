@@ -37,7 +37,8 @@ suite() { # NAME COMMAND...
 }
 
 suite unit "$O/unit-tests" --gtest_brief=1
-for script in tests/arrows.sh tests/golden/golden.sh tests/fake/fake.sh tests/live/live.sh; do
+NCCLTUNE_PLUGIN=$O/nccl_tune.so suite fake "$O/fake-tests" --gtest_brief=1
+for script in tests/arrows.sh tests/golden/golden.sh tests/live/live.sh; do
   [ ! -e "$script" ] || suite "$(basename "$script" .sh)" "$script" "$O"
 done
 

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/topo_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/text.h"
+
+namespace nccltune::cli {
+
+namespace {
+
+// The value in force: the plan's, or the one that it kept.
+std::optional<std::string> value_in_force(const Plan& plan, std::string_view name) {
+  for (const KeptSetting& kept : plan.kept)
+    if (kept.name == name) return kept.value;
+  for (const EnvSetting& setting : plan.env)
+    if (setting.name == name) return setting.value;
+  return std::nullopt;
+}
+
+// NCCL's automatic choice (nccl: src/transport/net_ib/connect.cc): the first RoCE v2 row of the wanted family that is
+// not link-local.
+const Gid* automatic_gid(const RdmaPort& port, bool v6) {
+  auto fits = [v6](const Gid& gid) {
+    return gid.type == GidType::roce_v2 && gid.is_ipv4() != v6 && !gid.is_link_local();
+  };
+  auto row = std::find_if(port.gids.begin(), port.gids.end(), fits);
+  return row == port.gids.end() ? nullptr : &*row;
+}
+
+const Gid* gid_in_force(const RdmaPort& port, const Plan& plan) {
+  if (port.link_layer != "Ethernet") return nullptr;
+  auto index = value_in_force(plan, "NCCL_IB_GID_INDEX");
+  auto wanted = index ? parse_int(*index, 0, 65535) : std::nullopt;
+  if (!wanted) return automatic_gid(port, value_in_force(plan, "NCCL_IB_ADDR_FAMILY") == "AF_INET6");
+  auto row = std::find_if(port.gids.begin(), port.gids.end(), [&](const Gid& gid) { return gid.index == *wanted; });
+  return row == port.gids.end() ? nullptr : &*row;
+}
+
+// NCCL_SOCKET_IFNAME selects this name: "=" exact, "^" all but, else a prefix; a list of them with commas.
+bool selects(std::string_view value, std::string_view name) {
+  const bool all_but = value.starts_with('^');
+  if (all_but) value.remove_prefix(1);
+  const bool exact = value.starts_with('=');
+  if (exact) value.remove_prefix(1);
+  const auto words = split(value, ',');
+  const bool hit = std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    return exact ? word == name : !word.empty() && name.starts_with(word);
+  });
+  return hit != all_but;
+}
+
+bool only_link_local(const NetInterface& net) {
+  return std::all_of(net.addresses.begin(), net.addresses.end(), [](const IpAddress& a) { return a.is_link_local(); });
+}
+
+std::string why_not(const Node& node, const NetInterface& net) {
+  if (net.kind == NetKind::loopback) return "loopback";
+  if (net.bond_member) return "member of bond " + net.master;
+  if (!net.master.empty()) return "member of " + net.master;
+  if (!net.up) return "down";
+  if (net.carrier == false) return "no carrier";
+  if (net.addresses.empty()) return "no address";
+  if (only_link_local(net)) return "link-local addresses only";
+  if (net.usb) return "on USB: a BMC or a dongle";
+  for (const RdmaDevice& device : node.rdma)
+    for (const RdmaPort& port : device.ports)
+      if (port.netdev == net.name) return fmt::format("the fabric's: {}:{}", device.name, port.number);
+  return "not the way to the other nodes";
+}
+
+std::string reason_for(const Plan& plan, std::string_view name) {
+  for (const KeptSetting& kept : plan.kept)
+    if (kept.name == name) return fmt::format("set by {}: '{}'", kept.source, kept.value);
+  for (const EnvSetting& setting : plan.env)
+    if (setting.name == name) return setting.why;
+  return "";
+}
+
+std::string readiness(const Node& node, const GpuDirect& direct) {
+  if (node.gpus.empty()) return "no NVIDIA GPU";
+  if (node.driver.version.empty()) return "no NVIDIA driver is loaded, so nothing can be said";
+  if (direct.peermem == true && direct.dma_buf == true)
+    return "ready: nvidia_peermem is loaded, and DMA-BUF is possible";
+  if (direct.peermem == true) return "ready: nvidia_peermem is loaded";
+  if (direct.dma_buf == true)
+    return "possible by DMA-BUF (CUDA 11.7 and a NIC driver with ibv_reg_dmabuf_mr); nvidia_peermem is not loaded";
+  if (direct.peermem == false && direct.dma_buf == false)
+    return "not ready: nvidia_peermem is not loaded, and DMA-BUF needs kernel 5.12 and the open GPU kernel modules; "
+           "try 'modprobe nvidia-peermem'";
+  return "not told";
+}
+
+}  // namespace
+
+std::vector<HcaRow> hca_rows(const Node& node, const Plan& plan) {
+  std::vector<HcaRow> rows;
+  for (const RdmaDevice& device : node.rdma)
+    for (const RdmaPort& port : device.ports) {
+      HcaRow row{.device = &device, .port = &port, .gid = gid_in_force(port, plan)};
+      for (const HcaDecision& decision : plan.hcas)
+        if (decision.name == device.name && decision.port == port.number) {
+          row.use = decision.use;
+          row.why = decision.why;
+        }
+      rows.push_back(std::move(row));
+    }
+  return rows;
+}
+
+std::vector<InterfaceRow> interface_rows(const Node& node, const Plan& plan) {
+  const auto value = value_in_force(plan, "NCCL_SOCKET_IFNAME");
+  std::vector<InterfaceRow> rows;
+  for (const NetInterface& net : node.net) {
+    const bool used = value && selects(*value, net.name);
+    rows.push_back({&net, used, used ? reason_for(plan, "NCCL_SOCKET_IFNAME") : why_not(node, net)});
+  }
+  return rows;
+}
+
+GpuDirect gpu_direct(const Node& node) {
+  GpuDirect direct{.peermem = node.peermem};
+  const auto kernel = kernel_version(node.kernel_release);
+  if (kernel && !node.driver.version.empty()) direct.dma_buf = *kernel >= std::pair(5, 12) && node.driver.open_modules;
+  direct.text = readiness(node, direct);
+  return direct;
+}
+
+const char* name_of(NetKind kind) {
+  switch (kind) {
+    case NetKind::physical:
+      return "physical";
+    case NetKind::loopback:
+      return "loopback";
+    case NetKind::bond:
+      return "bond";
+    case NetKind::vlan:
+      return "vlan";
+    case NetKind::bridge:
+      return "bridge";
+    case NetKind::veth:
+      return "veth";
+    case NetKind::tun:
+      return "tun";
+    case NetKind::macvlan:
+      return "macvlan";
+    case NetKind::ipvlan:
+      return "ipvlan";
+    case NetKind::dummy:
+      return "dummy";
+    case NetKind::ipoib:
+      return "ipoib";
+    case NetKind::wireguard:
+      return "wireguard";
+    case NetKind::tunnel:
+      return "tunnel";
+    case NetKind::virtual_other:
+      return "virtual";
+  }
+  return "";
+}
+
+const char* name_of(GidType type) {
+  switch (type) {
+    case GidType::unknown:
+      return "unknown";
+    case GidType::roce_v1:
+      return "RoCE v1";
+    case GidType::roce_v2:
+      return "RoCE v2";
+    case GidType::infiniband:
+      return "InfiniBand";
+  }
+  return "";
+}
+
+std::optional<std::pair<int, int>> kernel_version(const std::string& release) {
+  const auto parts = split(release, '.');
+  if (parts.size() < 2) return std::nullopt;
+  const auto major = parse_int(parts[0], 0, 1000);
+  std::string_view second = parts[1];
+  const auto minor = parse_int(second.substr(0, second.find_first_not_of("0123456789")), 0, 100000);
+  if (!major || !minor) return std::nullopt;
+  return std::pair(static_cast<int>(*major), static_cast<int>(*minor));
+}
+
+}  // namespace nccltune::cli

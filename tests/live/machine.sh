@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by slurm.sh: the machine that a node of the throwaway Slurm shows, and its GPUs.
-# shellcheck disable=SC2154 # dir, top, cpus, say and die are slurm.sh's
+# shellcheck disable=SC2154 # dir, top, cpus, gres_order, say and die are slurm.sh's
 # shellcheck disable=SC2034 # root_arg and gpu_count are read there
 
 # The GPUs of a laid out machine in PCI order, one a line: minor, local cpulist.
@@ -38,11 +38,13 @@ cores_within() {
 
 # Makes DIR/NODE: its root, its GPUs, gres.conf. Sets gpu_count and root_arg.
 make_machine() {
-  local node=$1 what=$2 at=$dir/$1 minor local_cpus cores device
+  local node=$1 what=$2 at=$dir/$1 file minor local_cpus cores device
   root_arg='' gpu_count=0
   case $what in
     record:*)
-      python3 "$top/tests/machines/mktree.py" "$top/tests/machines/${what#record:}.json" "$at/root" || die "--record ${what#record:}: cannot be laid out"
+      file=${what#record:}
+      [ -e "$file" ] || file=$top/tests/machines/$file.json
+      python3 "$top/tests/machines/mktree.py" "$file" "$at/root" || die "--record ${what#record:}: cannot be laid out"
       root_arg=root=$at/root
       ;;
     tree:*)
@@ -66,5 +68,5 @@ make_machine() {
     cores=$(cores_within "$local_cpus")
     echo "Name=gpu File=$device${cores:+ Cores=$cores}" >>"$at/etc/gres.conf"
     gpu_count=$((gpu_count + 1))
-  done < <(list_gpus "$from")
+  done < <(list_gpus "$from" | if [ "$gres_order" = minor ]; then sort -n; else cat; fi)
 }

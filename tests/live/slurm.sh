@@ -17,13 +17,15 @@ own to show and its GPUs made with mknod; runs COMMAND with SLURM_CONF set and t
 may run at once.
 
   --nodes N             nodes (2)
-  --record NAME         a recorded machine of tests/machines for the next node; used again in turn when there are more nodes
+  --record NAME         a recorded machine for the next node: tests/machines/NAME.json, or a file; used again in turn when
+                        there are more nodes
   --root DIR            a machine laid out as DIR/sys, DIR/proc for the next node (copied; DIR stays as it is)
   --live                the next node shows this machine itself, with its GPUs
   --plugin FILE         the plugin (O/nccl_tune.so; O is build unless the environment says otherwise); "none": no plugin
   --plugin-arg ARG      a plugstack argument more, such as default=on or policy=FILE; may be repeated
   --side both|client|nodes   who loads the plugin (both)
   --cpus N              CPUs that each node claims (what this host has)
+  --gres-order pci|minor   how gres.conf lists a node's GPUs (pci)
   --constrain-devices   cgroup v1: proctrack/cgroup, and task/cgroup with ConstrainDevices=yes; where this host cannot, the
                         script says so and goes on without
   --dir DIR             the folder (a new one under TMPDIR)
@@ -34,15 +36,17 @@ may run at once.
 COMMAND finds in its environment:
   SLURM_CONF            the client's slurm.conf; plugstack.conf lies beside it and is read anew by every command
   LIVE_DIR              the folder; LIVE_DIR/NODE/etc/plugstack.conf is the node's, read anew by every step
+  LIVE_PLUGIN           the plugin's path
   LIVE_NODES            the nodes' names
-  LIVE_CONSTRAINED      yes when devices are constrained
+  LIVE_CONSTRAINED      yes when devices are constrained; LIVE_GRES_ORDER: what --gres-order says
 HELP
 }
 
 say() { echo "slurm.sh: $*" >&2; }
 die() { say "$*"; exit 125; }
 
-nodes=2 plugin='' side=both cpus='' constrain=no dir='' keep=no stop=''
+nodes=2 gres_order=pci plugin='' side=both cpus='' constrain=no dir='' keep=no stop=''
+root_arg='' gpu_count=0
 roots=() plugin_args=() node_names=() children=()
 command_pid=''
 
@@ -59,6 +63,7 @@ parse() {
       --cpus) cpus=$2; shift ;;
       --constrain-devices) constrain=yes ;;
       --dir) dir=$2; shift ;;
+      --gres-order) gres_order=$2; shift ;;
       --keep) keep=yes ;;
       --stop) stop=$2; shift ;;
       -h | --help) usage; exit 0 ;;
@@ -181,6 +186,18 @@ why_not_constrain() {
   done
   probe=/sys/fs/cgroup/devices/probe.$$
   if mkdir "$probe" 2>/dev/null; then rmdir "$probe"; else echo "/sys/fs/cgroup/devices: not writable"; fi
+}
+
+# Copies: a job's user may not reach the build folder (below /root, say), and a build may replace what runs.
+take_programs() {
+  local program
+  mkdir -p "$dir/bin"
+  for program in "$out"/nccl-tune "$out"/nccl-tune-worker-*; do
+    if [ -f "$program" ] && [ -x "$program" ]; then install -m 755 "$program" "$dir/bin/"; fi
+  done
+  [ "$plugin" != none ] || return
+  install -D -m 644 "$plugin" "$dir/lib/nccl_tune.so"
+  plugin=$dir/lib/nccl_tune.so
 }
 
 # The tree's policy, as an administrator installs it: root's, and nobody else may write it.
@@ -342,12 +359,11 @@ main() {
   for program in munged slurmctld slurmd srun; do
     command -v "$program" >/dev/null || die "$program: not found; install slurmctld slurmd slurm-client munge"
   done
-  local out=${O:-build}
+  out=${O:-build}
   case $out in /*) ;; *) out=$top/$out ;; esac
   [ -n "$plugin" ] || plugin=$out/nccl_tune.so
   if [ "$plugin" != none ]; then
     [ -e "$plugin" ] || die "$plugin: no such plugin; run make"
-    plugin=$(realpath "$plugin")
   fi
   [ -n "$cpus" ] || cpus=$(slurmd -C | sed -n 's/.* CPUs=\([0-9]*\).*/\1/p')
   id=t$(od -An -N3 -tx1 /dev/urandom | tr -d ' ')
@@ -363,10 +379,11 @@ main() {
   trap stop_all EXIT
   trap 'exit 130' INT
   trap 'exit 143' TERM HUP
+  take_programs
   take_policy
-  export SLURM_CONF=$dir/etc/slurm.conf LIVE_DIR=$dir LIVE_NODES="${node_names[*]}" LIVE_CONSTRAINED=$constrain
+  export SLURM_CONF=$dir/etc/slurm.conf LIVE_DIR=$dir LIVE_PLUGIN=$plugin LIVE_NODES="${node_names[*]}" LIVE_CONSTRAINED=$constrain LIVE_GRES_ORDER=$gres_order
   bring_up
-  export PATH=$out:$PATH
+  export PATH=$dir/bin:$PATH
   # Asynchronous, so that a TERM is taken at once; its ^C comes from the terminal, hence the default handler back.
   env --default-signal=INT,QUIT "${run[@]}" <&0 &
   command_pid=$!

@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The live tests: live.sh [OUTPUT FOLDER [PATTERN]]. Each group of tests (tests/live/test-*.sh) names in its first lines
+# the throwaway Slurms that it is run on ("# slurm: OPTION..."). PATTERN picks groups and tests by name.
+set -u
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+top=$(cd "$here/../.." && pwd)
+export LC_ALL=C
+
+tests_of() { sed -n 's/^\(test_[a-z0-9_]*\)() .*/\1/p' "$1"; }
+
+# In the throwaway Slurm: every test_* of the group; a line each to stdout, "passed", "failed", "skipped" to the tally.
+run_group() { # FILE PATTERN TALLY
+  local name group label work rc log variant
+  # shellcheck source=tests/live/assert.sh
+  . "$here/assert.sh"
+  # shellcheck disable=SC1090
+  . "$1"
+  read -r n1 n2 <<<"$LIVE_NODES"
+  export n1 n2
+  log=$LIVE_DIR/test.log variant=''
+  [ "$LIVE_CONSTRAINED" = no ] || variant+=', devices constrained'
+  [ "$LIVE_GRES_ORDER" = pci ] || variant+=', gres by minor'
+  save_plugstacks
+  export top
+  group=$(basename "$1" .sh)
+  while read -r name <&3; do
+    [[ $name =~ $2 || $group =~ $2 ]] || continue
+    label="${group#test-}: ${name#test_}$variant"
+    work=$(mktemp -d "$LIVE_DIR/work.XXXXXX")
+    chmod 1777 "$work"
+    (cd "$work" && "$name") >"$log" 2>&1
+    rc=$?
+    restore_plugstacks
+    case $rc in
+      0) echo "ok      $label"; echo passed >>"$3" ;;
+      77) echo "skipped $label: $(tail -n 1 "$log" | sed 's/^ *//')"; echo skipped >>"$3" ;;
+      *) echo "FAILED  $label"; cat "$log"; sed 's/^/    stderr: /' "$work/stderr" 2>/dev/null; echo failed >>"$3" ;;
+    esac
+  done 3< <(tests_of "$1")
+}
+
+main() {
+  local group options tally pattern=${2:-.}
+  export O=${1:-${O:-build}}
+  case $O in /*) ;; *) O=$top/$O ;; esac
+  if [ "$(id -u)" != 0 ]; then
+    echo "live tests need root: slurmd starts tasks as the job's user"
+    echo "0 passed, 0 failed, 1 skipped"
+    return
+  fi
+  tally=$(mktemp)
+  # shellcheck disable=SC2064
+  trap "rm -f '$tally'" EXIT
+  for group in "$here"/test-*.sh; do
+    { basename "$group" .sh; tests_of "$group"; } | grep -qE -- "$pattern" || continue
+    while read -r options <&4; do
+      # shellcheck disable=SC2086
+      (cd "$here" && ./slurm.sh $options -- ./live.sh --group "$group" "$pattern" "$tally" </dev/null) ||
+        { echo "FAILED  $(basename "$group" .sh): slurm.sh $options"; echo failed >>"$tally"; }
+    done 4< <(sed -n 's/^# slurm: //p' "$group")
+  done
+  local passed failed skipped
+  passed=$(grep -c passed "$tally") failed=$(grep -c failed "$tally") skipped=$(grep -c skipped "$tally")
+  echo "$passed passed, $failed failed, $skipped skipped"
+  [ "$failed" = 0 ]
+}
+
+if [ "${1-}" = --group ]; then
+  run_group "$2" "$3" "$4"
+else
+  main "$@"
+fi

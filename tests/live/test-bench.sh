@@ -1,0 +1,80 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016 # the tasks expand those
+# The benchmark as job steps: PMIx over two nodes, the host worker, the report.
+# slurm: --cpus 16 --record baidu-a100-roce-9nic --record dgx-a100-80gb
+# shellcheck disable=SC2154 # n1, n2, top: the nodes, the tree
+
+rows() { grep -E '^ *[0-9]+ ' "$1"; }
+
+# The size column, in one line.
+sizes() { rows "$1" | awk '{ print $1 }' | paste -sd' '; }
+
+want_report() { # FILE SIZES
+  [ -s "$1" ] || fail "$1: not there; here is: $(ls)"
+  want "sizes" "$2" "$(sizes "$1")"
+  want "columns of each row" 13 "$(rows "$1" | awk '{ print NF }' | sort -u | paste -sd' ')"
+  want "wrong elements" 0 "$(rows "$1" | awk '{ print $9; print $13 }' | sort -u | grep -v N/A | paste -sd' ')"
+  has "$(cat "$1")" '^# Out of bounds values : 0 OK$'
+  has "$(cat "$1")" '^# Avg bus bandwidth    : [0-9.e-]+ *$'
+}
+
+test_example_runs_as_it_is() {
+  local job
+  job=$(sbatch --parsable --wait --nccl-tune -N2 "$top/examples/nccl-test.slurm" all_reduce -b 1K -e 16K -f 4 -n 5) ||
+    fail "sbatch --wait: exit status $?: $(cat ./*.out)"
+  want_report "nccl_test_$job.out" "1024 4096 16384"
+  want "reports" 1 "$(find . -name '*.out' | wc -l)"
+  want "ranks" 2 "$(grep -cE '^#  Rank' "nccl_test_$job.out")"
+}
+
+test_example_with_more_tasks() {
+  local job
+  job=$(sbatch --parsable --wait --nccl-tune -N2 --ntasks-per-node=2 --gpus-per-node=2 "$top/examples/nccl-test.slurm" \
+    all_gather -b 4K -e 8K -f 2 -n 5) || fail "sbatch --wait: exit status $?: $(cat ./*.out)"
+  want_report "nccl_test_$job.out" "4096 8192"
+  want "ranks" 4 "$(grep -cE '^#  Rank' "nccl_test_$job.out")"
+}
+
+test_two_steps_write_two_reports() {
+  local job
+  batch -N2 >out <<'SCRIPT'
+#!/bin/bash
+echo "$SLURM_JOB_ID" >job
+srun --mpi=pmix nccl-tune bench all_reduce -b 1K -e 1K -n 2
+srun --mpi=pmix nccl-tune bench broadcast -b 2K -e 2K -n 2
+SCRIPT
+  job=$(cat job)
+  want_report "nccl_test_$job.out" 1024
+  want_report "nccl_test_$job.1.out" 2048
+}
+
+test_as_an_ordinary_user() {
+  local job
+  as_user srun -N2 --mpi=pmix --nccl-tune bash -c 'echo $SLURM_JOB_ID >job; exec nccl-tune bench -b 1K -e 2K -f 2 -n 2' \
+    >out 2>stderr || fail "exit status $?: $(cat out)"
+  job=$(cat job)
+  want_report "nccl_test_$job.out" "1024 2048"
+  want "owner" nobody "$(stat -c %U "nccl_test_$job.out")"
+}
+
+test_an_existing_report_is_not_overwritten() {
+  batch -N1 >out <<'SCRIPT'
+#!/bin/bash
+echo mine >"nccl_test_$SLURM_JOB_ID.out"
+echo "$SLURM_JOB_ID" >job
+srun --mpi=pmix nccl-tune bench -b 1K -e 1K -n 2
+SCRIPT
+  want "the file that was there" mine "$(cat "nccl_test_$(cat job).out")"
+}
+
+test_without_pmix_it_says_how_to_start() {
+  srun -n2 -N2 --mpi=none nccl-tune bench -b 1K -e 1K >out 2>stderr && fail "exit status 0"
+  has "$(cat stderr)" 'nccl-tune: .*--mpi=pmix'
+}
+
+test_wrong_data_is_found_and_named() {
+  srun -N2 --mpi=pmix env NCCLTUNE_FAULT=flip_element:1:5 nccl-tune bench -b 1K -e 1K -n 2 >out 2>stderr
+  want "exit status" 4 $?
+  has "$(cat out stderr)" 'rank 1.*5'
+}

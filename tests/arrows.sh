@@ -109,7 +109,7 @@ verdict 'static runtimes are not asked for' "$(grep -nE -- '-static-lib(stdc\+\+
 missing=
 for file in $tracked; do
   case $file in
-    *.cc | *.h | *.cu | *.sh | *.slurm | *.py | Makefile) [ ! -e "$file" ] || head -n 3 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || missing+="$file"$'\n' ;;
+    *.cc | *.h | *.c | *.cu | *.sh | *.slurm | *.py | Makefile) [ ! -e "$file" ] || head -n 3 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || missing+="$file"$'\n' ;;
   esac
 done
 verdict 'every source names its licence' "$missing"

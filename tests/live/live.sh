@@ -9,21 +9,35 @@ export LC_ALL=C
 
 tests_of() { sed -n 's/^\(test_[a-z0-9_]*\)() .*/\1/p' "$1"; }
 
+# What the caller's environment says to NCCL and Slurm is not part of a test. The benchmark's tests keep NCCL's: a
+# machine may set some to stay usable (NCCL_NVLS_ENABLE=0).
+forget_environment() {
+  local name
+  for name in $(compgen -e); do
+    case $name in
+      SLURM_CONF) ;;
+      NCCLTUNE* | SLURM* | SBATCH_* | SALLOC_* | CUDA_VISIBLE_DEVICES) unset "$name" ;;
+      NCCL_* | UCX_* | GLOO_*) [ "$1" = test-bench ] || unset "$name" ;;
+    esac
+  done
+}
+
 # In the throwaway Slurm: every test_* of the group; a line each to stdout, "passed", "failed", "skipped" to the tally.
 run_group() { # FILE PATTERN TALLY
   local name group label work rc log variant
+  export top
+  group=$(basename "$1" .sh)
   # shellcheck source=tests/live/assert.sh
   . "$here/assert.sh"
   # shellcheck disable=SC1090
   . "$1"
+  forget_environment "$group"
   read -r n1 n2 <<<"$LIVE_NODES"
   export n1 n2
   log=$LIVE_DIR/test.log variant=''
   [ "$LIVE_CONSTRAINED" = no ] || variant+=', devices constrained'
   [ "$LIVE_GRES_ORDER" = pci ] || variant+=', gres by minor'
   save_plugstacks
-  export top
-  group=$(basename "$1" .sh)
   while read -r name <&3; do
     [[ $name =~ $2 || $group =~ $2 ]] || continue
     label="${group#test-}: ${name#test_}$variant"

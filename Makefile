@@ -134,8 +134,8 @@ $(nccl-worker.file): $(NCCL)
 $(unit.file): $(CORE) $(filter-out %/main.o,$(TOOL)) $(filter-out %/entry.o,$(PLUGIN)) $(filter %/spank.o,$(FAKE)) $(UNIT)
 	$(link)
 	$(Q)$(CXX) $(LINK) -o $@ $(filter %.o,$^) -lgtest -lgmock -lgtest_main -lyaml-cpp -lpugixml -lfmt -ldl -lpthread
-# The host that loads the built plugin; -export-dynamic: the plugin finds spank_* in it as it does in slurmstepd.
-$(fake.file): $(FAKE)
+# The host that loads the built plugin (pin.o: to read masks of any size back); -export-dynamic: the plugin finds spank_* in it as it does in slurmstepd.
+$(fake.file): $(filter $(O)/spank/base/%,$(CORE)) $(O)/spank/plugin/pin.o $(FAKE)
 	$(link)
 	$(Q)$(CXX) $(LINK) -Wl,--export-dynamic -o $@ $(filter %.o,$^) -lgtest -lgmock -lgtest_main -ldl -lpthread
 $(benchmarks.file): $(CORE) $(BENCH)

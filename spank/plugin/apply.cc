@@ -65,6 +65,9 @@ void pin(const TaskPlan& task, const std::optional<CpuSet>& mask, Applied& appli
     keep_first(applied.error, preference.error());
   else if (*preference == Preference::already_chosen)
     applied.notes.push_back({"memory policy", "the task has one already (--mem-bind); left alone"});
+  else if (*preference == Preference::not_allowed)
+    applied.notes.push_back({"memory policy", "NUMA node " + std::to_string(*task.mem_node) +
+                                                  " is not among those of the task; left alone"});
   else if (*preference == Preference::unavailable)
     applied.notes.push_back({"memory policy", "this kernel or a filter does not allow one; left alone"});
 }

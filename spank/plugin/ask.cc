@@ -120,24 +120,24 @@ Step ask_step(spank_t spank, const Environment& env, const Options& options, con
   return step;
 }
 
-Task ask_task(spank_t spank, const Environment& env, const Node& node) {
+Task ask_task(spank_t spank, const Environment& env, const Node& node, const std::string& root) {
   Task task;
   task.local_id = local_task_id(spank);
   task.mask = current_mask();
   task.env = without_marked(env);
-  task.openable_minors = openable_minors(node);
+  task.openable_minors = openable_minors(node, root);
   return task;
 }
 
-std::optional<std::set<int>> openable_minors(const Node& node) {
+std::optional<std::set<int>> openable_minors(const Node& node, const std::string& root) {
   std::set<int> openable;
   bool asked = false;
   for (const Gpu& gpu : node.gpus) {
     if (!gpu.minor) continue;
     // task_init runs with the user's real uid, which is what access(2) goes by.
-    if (access(("/dev/nvidia" + std::to_string(*gpu.minor)).c_str(), R_OK | W_OK) == 0) {
+    if (access((root + "/dev/nvidia" + std::to_string(*gpu.minor)).c_str(), R_OK | W_OK) == 0) {
       openable.insert(*gpu.minor);
-    } else if (errno == ENOENT) {
+    } else if (errno == ENOENT || errno == ENOTDIR) {
       continue;
     }
     asked = true;

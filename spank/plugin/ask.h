@@ -36,13 +36,14 @@ std::string node_name(const Environment& env);
 Step ask_step(spank_t spank, const Environment& env, const Options& options, const Arguments& arguments,
               const ContainerRequest& container);
 
-// The task that calls, as task_init sees it.
-Task ask_task(spank_t spank, const Environment& env, const Node& node);
+// The task that calls, as task_init sees it. `root`: of Arguments.
+Task ask_task(spank_t spank, const Environment& env, const Node& node, const std::string& root);
 
 // Which of the node's GPUs this process may open, by access(2) on /dev/nvidiaN: with ConstrainDevices the device cgroup
-// answers EPERM there, also to root, while every task sees index 0. Always the real /dev, also for a recorded machine:
-// the cgroup is real. nullopt: no GPU has a device node, so there was nothing to ask.
-std::optional<std::set<int>> openable_minors(const Node& node);
+// answers EPERM there, also to root, while every task sees index 0. A recorded machine may have device nodes too, under
+// `root`; the cgroup goes by device number, not by path. nullopt: no GPU has a device node, so there was nothing to
+// ask.
+std::optional<std::set<int>> openable_minors(const Node& node, const std::string& root);
 
 // The calling task's number on this node, this node's number in the step, and how many tasks the step has on it; 0, 0
 // and 1 where Slurm does not tell.

@@ -69,6 +69,7 @@ Result<Preference> prefer_memory_of(int numa_node) {
   mask[numa_node / kBits] |= 1UL << (numa_node % kBits);
   // The kernel takes one bit fewer than it is told (mm/mempolicy.c: get_nodes does --maxnode).
   if (syscall(SYS_set_mempolicy, MPOL_PREFERRED, mask.data(), mask.size() * kBits + 1) == 0) return Preference::set;
+  if (errno == EINVAL) return Preference::not_allowed;
   if (errno == ENOSYS || errno == EPERM) return Preference::unavailable;
   return Error{"memory policy", "cannot prefer NUMA node " + std::to_string(numa_node), std::strerror(errno), ""};
 }

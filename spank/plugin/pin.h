@@ -20,6 +20,7 @@ std::optional<Error> set_mask(const CpuSet& cpus);
 enum class Preference {
   set,
   already_chosen,  // the task has a memory policy (srun --mem-bind): left alone
+  not_allowed,     // the node is offline or not among the cpuset's: Slurm may give a step part of the memory
   unavailable      // the kernel has no NUMA support, or a seccomp filter forbids it
 };
 

@@ -163,7 +163,7 @@ int Session::finish_task(spank_t spank) {
 
 TaskPlan Session::tune(spank_t spank, const Environment& env, const std::set<std::string>& marked,
                        Applied& applied) const {
-  const Task task = ask_task(spank, env, prepared_->node);
+  const Task task = ask_task(spank, env, prepared_->node, arguments_.root);
   TaskPlan plan = plan_task(prepared_->node, prepared_->plan, prepared_->policy, prepared_->step, task);
   if (options_.action == Options::Action::show) return plan;
   if (options_.exports())

@@ -156,38 +156,57 @@ bool Root::live() const { return !folder_ && !dump_ && !recording_; }
 
 int Root::open_fd(const std::string& path, int flags) const {
   if (path.empty() || path[0] != '/') return -1;
-  // O_NONBLOCK: a fifo in a recorded tree must not stop slurmstepd.
-  flags |= O_NONBLOCK | O_NOCTTY;
+  // O_NONBLOCK: a fifo in a recorded tree must not stop slurmstepd. With O_PATH openat2 takes neither flag (EINVAL).
+  if (!(flags & O_PATH)) flags |= O_NONBLOCK | O_NOCTTY;
   if (folder_) return folder_->open(path, flags);
   return ::open(path.c_str(), flags | O_CLOEXEC);
 }
 
-std::optional<std::string> Root::read_unrecorded(const std::string& path) const {
+std::optional<std::string> Root::read_unrecorded(const std::string& path, size_t limit) const {
   if (dump_) {
     const auto plain = resolve(path);
     const FileTree::Entry* entry = plain ? dump_->find(*plain) : nullptr;
     if (!entry || entry->kind != FileTree::Kind::file) return std::nullopt;
-    return entry->content.substr(0, kMaxRead);
+    return entry->content.substr(0, limit);
   }
   const Fd fd(open_fd(path, O_RDONLY));
   if (!fd || !is_regular(fd.get())) return std::nullopt;
-  return read_all(fd.get(), kMaxRead, path.starts_with("/sys/"));
+  return read_all(fd.get(), limit, path.starts_with("/sys/"));
 }
 
-std::optional<std::string> Root::read(const std::string& path) const {
-  auto content = read_unrecorded(path);
+std::optional<std::string> Root::read_head(const std::string& path, size_t limit) const {
+  auto content = read_unrecorded(path, std::min(limit, kMaxRead));
   if (recording_ && content)
     if (const auto plain = record_links(path)) recording_->add(*plain, FileTree::Kind::file, *content);
   return content;
 }
 
+std::optional<std::string> Root::read(const std::string& path) const { return read_head(path, kMaxRead); }
+
 std::optional<std::string> Root::read_line(const std::string& path) const {
   const auto content = read(path);
-  if (!content) return std::nullopt;
-  std::string_view line(*content);
-  line = line.substr(0, line.find('\n'));
-  while (!line.empty() && (trim(line.substr(line.size() - 1)).empty() || line.back() == '\0')) line.remove_suffix(1);
-  return std::string(line);
+  return content ? std::optional(std::string(first_line(*content))) : std::nullopt;
+}
+
+std::vector<std::optional<std::string>> Root::read_lines(const std::string& directory,
+                                                         const std::vector<std::string>& names) const {
+  std::vector<std::optional<std::string>> out(names.size());
+  const bool on_disk = !dump_ && !recording_;
+  const Fd at(on_disk ? open_fd(directory, O_PATH | O_DIRECTORY) : -1);
+  if (on_disk && !at) return out;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Fd fd(
+        on_disk ? ::openat(at.get(), names[i].c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1);
+    // A name that is itself a link takes the way that keeps links inside the root.
+    if (!on_disk || (!fd && errno == ELOOP)) {
+      out[i] = read_line(directory + "/" + names[i]);
+      continue;
+    }
+    if (!fd || !is_regular(fd.get())) continue;
+    if (const auto content = read_all(fd.get(), kMaxRead, directory.starts_with("/sys/")))
+      out[i] = std::string(first_line(*content));
+  }
+  return out;
 }
 
 std::optional<std::string> Root::link_unrecorded(const std::string& path) const {

@@ -27,7 +27,11 @@ class Root {
   // may not be read, or whose read gives EINVAL (an unset GID row) is nullopt, for the caller to note or to pass over.
   // At most 1 MiB is read. Symbolic links are followed inside the root, also absolute ones, and never out of it.
   std::optional<std::string> read(const std::string& path) const;       // whole contents
+  std::optional<std::string> read_head(const std::string& path, size_t limit) const;  // the first bytes, at most limit
   std::optional<std::string> read_line(const std::string& path) const;  // first line, trailing white space removed
+  // Several files of one directory in the order asked, with one walk of its path for all: the first line of each.
+  std::vector<std::optional<std::string>> read_lines(const std::string& directory,
+                                                     const std::vector<std::string>& names) const;
   std::optional<std::string> link(const std::string& path) const;       // a symbolic link's target, as written
   std::optional<std::string> resolve(const std::string& path) const;    // the path with every link followed, root-relative
   std::vector<std::string> list(const std::string& path) const;         // names in a directory, sorted; empty when absent
@@ -45,7 +49,7 @@ class Root {
   class Folder;  // the open directory that paths are resolved in
 
   int open_fd(const std::string& path, int flags) const;
-  std::optional<std::string> read_unrecorded(const std::string& path) const;
+  std::optional<std::string> read_unrecorded(const std::string& path, size_t limit) const;
   std::vector<std::string> list_unrecorded(const std::string& path) const;
   std::optional<std::string> link_unrecorded(const std::string& path) const;
   std::optional<std::string> record_links(const std::string& path) const;

@@ -100,6 +100,12 @@ std::vector<std::string_view> split_lines(std::string_view text) {
   return lines;
 }
 
+std::string_view first_line(std::string_view text) {
+  text = text.substr(0, text.find('\n'));
+  while (!text.empty() && (is_space(text.back()) || text.back() == '\0')) text.remove_suffix(1);
+  return text;
+}
+
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
   std::string out;
   for (const std::string& part : parts) {

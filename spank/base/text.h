@@ -23,6 +23,9 @@ std::vector<std::string_view> split_words(std::string_view text);
 // At newlines; a last empty line is left out.
 std::vector<std::string_view> split_lines(std::string_view text);
 
+// Up to the first newline, without white space and NUL bytes at its end.
+std::string_view first_line(std::string_view text);
+
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
 std::string lower(std::string_view text);  // ASCII only

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Network interfaces; what they are is told by the kernel where it can, and by a well-known name only where it cannot.
+#include <net/if.h>
+#include <net/if_arp.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/text.h"
+#include "node/readers.h"
+
+namespace nccltune {
+namespace {
+
+constexpr int kIp6Gre = 823;  // ARPHRD_IP6GRE, which glibc's net/if_arp.h lacks
+constexpr char kInterfaces[] = "/sys/class/net";
+
+// DEVTYPE of the uevent, as the drivers name themselves (SET_NETDEV_DEVTYPE in drivers/net).
+constexpr std::pair<std::string_view, NetKind> kDevtypes[] = {
+    {"bond", NetKind::bond},       {"bridge", NetKind::bridge},   {"vlan", NetKind::vlan},
+    {"macvlan", NetKind::macvlan}, {"macvtap", NetKind::macvlan}, {"ipvlan", NetKind::ipvlan},
+    {"ipvtap", NetKind::ipvlan},   {"veth", NetKind::veth},       {"wireguard", NetKind::wireguard},
+    {"vxlan", NetKind::tunnel},    {"geneve", NetKind::tunnel},   {"gre", NetKind::tunnel},
+    {"gretap", NetKind::tunnel},   {"ip6gre", NetKind::tunnel},   {"ip6gretap", NetKind::tunnel},
+    {"bareudp", NetKind::tunnel},  {"l2tpeth", NetKind::tunnel},  {"dummy", NetKind::dummy},
+};
+
+// The last resort, for virtual interfaces of which sysfs tells no more than that they are virtual.
+constexpr std::pair<std::string_view, NetKind> kNamePrefixes[] = {
+    {"docker", NetKind::bridge}, {"br-", NetKind::bridge},    {"virbr", NetKind::bridge},
+    {"cni", NetKind::bridge},    {"veth", NetKind::veth},     {"cali", NetKind::veth},
+    {"lxc", NetKind::veth},      {"cilium", NetKind::veth},   {"flannel", NetKind::tunnel},
+    {"vxlan", NetKind::tunnel},  {"tailscale", NetKind::tun}, {"tun", NetKind::tun},
+    {"tap", NetKind::tun},       {"wg", NetKind::wireguard},  {"macvtap", NetKind::macvlan},
+    {"dummy", NetKind::dummy},   {"kube-", NetKind::dummy},   {"nodelocaldns", NetKind::dummy},
+};
+
+std::optional<int> to_int(const std::optional<std::string>& text, int64_t min, int64_t max) {
+  const auto value = text ? parse_int(*text, min, max) : std::nullopt;
+  return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
+}
+
+std::string devtype(const std::string& uevent) {
+  for (std::string_view line : split_lines(uevent))
+    if (line.starts_with("DEVTYPE=")) return std::string(trim(line.substr(8)));
+  return "";
+}
+
+template <size_t N>
+std::optional<NetKind> lookup(const std::pair<std::string_view, NetKind> (&table)[N], std::string_view word,
+                              bool by_prefix) {
+  for (const auto& [key, kind] : table)
+    if (by_prefix ? word.starts_with(key) : word == key) return kind;
+  return std::nullopt;
+}
+
+bool is_tunnel_type(int arphrd) {
+  return arphrd == ARPHRD_TUNNEL || arphrd == ARPHRD_TUNNEL6 || arphrd == ARPHRD_SIT || arphrd == ARPHRD_IPGRE ||
+         arphrd == kIp6Gre;
+}
+
+// What the folder of an interface holds, gathered in one pass over its names.
+struct Members {
+  bool bonding = false, bridge = false, tun = false, device = false, master = false;
+  std::vector<std::string> lowers;
+};
+
+Members read_members(const std::vector<std::string>& names) {
+  Members members;
+  for (const std::string& name : names) {
+    members.bonding |= name == "bonding";
+    members.bridge |= name == "bridge";
+    members.tun |= name == "tun_flags";
+    members.device |= name == "device";
+    members.master |= name == "master";
+    if (name.starts_with("lower_")) members.lowers.push_back(name.substr(6));
+  }
+  return members;
+}
+
+NetKind kind_of(const Root& root, const NetInterface& net, const Members& members, const std::string& uevent,
+                int iflink) {
+  if (net.arphrd == ARPHRD_LOOPBACK) return NetKind::loopback;
+  if (members.bonding) return NetKind::bond;
+  if (members.bridge) return NetKind::bridge;
+  if (members.tun) return NetKind::tun;
+  if (const auto kind = lookup(kDevtypes, devtype(uevent), false)) return *kind;
+  if (net.arphrd == ARPHRD_INFINIBAND) return NetKind::ipoib;
+  if (members.device || !net.bdf.empty() || net.usb) return NetKind::physical;
+  if (net.arphrd && is_tunnel_type(*net.arphrd)) return NetKind::tunnel;
+  if (root.exists("/proc/net/vlan/" + net.name)) return NetKind::vlan;
+  if (const auto kind = lookup(kNamePrefixes, net.name, true)) return *kind;
+  // A link to another interface's index: macvlan and ipvlan sit on one that is here, veth has its twin elsewhere.
+  if (iflink > 0 && iflink != net.index && !members.lowers.empty()) return NetKind::macvlan;
+  return NetKind::virtual_other;
+}
+
+NetInterface read_one(const Root& root, const std::string& name) {
+  const std::string at = std::string(kInterfaces) + "/" + name;
+  static const std::vector<std::string> kNames = {"ifindex", "flags", "carrier", "operstate", "type",
+                                                  "speed",   "mtu",   "address", "iflink"};
+  const auto lines = root.read_lines(at, kNames);
+  NetInterface net;
+  net.name = name;
+  net.index = to_int(lines[0], 0, INT32_MAX).value_or(0);
+  const uint64_t flags = lines[1] ? parse_hex(*lines[1]).value_or(0) : 0;
+  // The carrier of an interface that is down cannot be read (EINVAL): unknown, not absent cable.
+  if (const auto carrier = to_int(lines[2], 0, 1)) net.carrier = *carrier == 1;
+  net.operstate = lines[3].value_or("");
+  net.up = flags & IFF_UP;
+  // The kernel keeps IFF_RUNNING out of the sysfs flags of many drivers; operstate tells the same.
+  net.running = (flags & IFF_RUNNING) || (net.up && (net.operstate == "up" || net.operstate == "unknown"));
+  net.arphrd = to_int(lines[4], 0, 65535);
+  net.speed_mbps = to_int(lines[5], 1, INT32_MAX);  // -1 and 0: the driver does not know
+  net.mtu = to_int(lines[6], 1, INT32_MAX);
+  net.mac = lines[7].value_or("");
+
+  const std::string link = root.link(at).value_or("");
+  net.bdf = last_bdf(link);
+  net.usb = link.find("/usb") != std::string::npos;
+  const Members members = read_members(root.list(at));
+  if (members.device)
+    if (const auto driver = root.link(at + "/device/driver")) net.driver = last_component(*driver);
+  if (members.master)
+    if (const auto master = root.link(at + "/master")) net.master = last_component(*master);
+  net.kind =
+      kind_of(root, net, members, root.read(at + "/uevent").value_or(""), to_int(lines[8], 0, INT32_MAX).value_or(0));
+  // A bond or a bridge has many below it; only a stacked interface has one that carries its traffic.
+  if (members.lowers.size() == 1 && net.kind != NetKind::bond && net.kind != NetKind::bridge)
+    net.lower = members.lowers.front();
+  return net;
+}
+
+// "rail2.100  VID: 100 ..." and, further down, "Device: rail2".
+void find_vlan_lower(const Root& root, NetInterface& net) {
+  const auto text = root.read("/proc/net/vlan/" + net.name);
+  if (!text) return;
+  for (std::string_view line : split_lines(*text))
+    if (line.starts_with("Device:")) net.lower = std::string(trim(line.substr(7)));
+}
+
+void mark_bond_members(const Root& root, Node& node) {
+  for (const NetInterface& bond : node.net) {
+    if (bond.kind != NetKind::bond) continue;
+    const auto slaves = root.read_line(std::string(kInterfaces) + "/" + bond.name + "/bonding/slaves");
+    if (!slaves) continue;
+    for (std::string_view slave : split_words(*slaves))
+      for (NetInterface& net : node.net)
+        if (net.name == slave) net.master = bond.name;
+  }
+  for (NetInterface& net : node.net) {
+    const NetInterface* master = net.master.empty() ? nullptr : node.find_net(net.master);
+    net.bond_member = master && master->kind == NetKind::bond;
+  }
+}
+
+}  // namespace
+
+void read_interfaces(const Root& root, Node& node) {
+  for (const std::string& name : root.list(kInterfaces)) {
+    if (!root.is_directory(std::string(kInterfaces) + "/" + name)) continue;  // bonding_masters is a file
+    node.net.push_back(read_one(root, name));
+    NetInterface& net = node.net.back();
+    if (net.kind == NetKind::vlan && net.lower.empty()) find_vlan_lower(root, net);
+  }
+  mark_bond_members(root, node);
+  std::stable_sort(node.net.begin(), node.net.end(),
+                   [](const NetInterface& a, const NetInterface& b) { return a.index < b.index; });
+}
+
+}  // namespace nccltune

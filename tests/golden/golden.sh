@@ -1,0 +1,88 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What `topo` and `plan` print for every recorded machine, against the files of this folder:
+#   golden.sh [OUTPUT FOLDER|PROGRAM]             compare; ends with `N passed, N failed`
+#   golden.sh --write [OUTPUT FOLDER|PROGRAM]     write the files anew: review the diff
+# Each machine is laid out as a tree and read through --root, so that the readers are part of the test. The JSON forms are
+# also held against the fields that they promise (fields.py).
+set -u
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit 1
+top=${here%/tests/golden}
+write=
+if [ "${1-}" = --write ]; then
+  write=1
+  shift
+fi
+tool=$(realpath "${1:-$top/${O:-build}}") || exit 1
+[ ! -d "$tool" ] || tool=$tool/nccl-tune
+if [ ! -x "$tool" ]; then
+  echo "golden.sh: $tool: not there; run 'make tool'" >&2
+  exit 1
+fi
+
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+# Relative names in all that is printed; a copy of the policy, since a checkout's own may be writable by its group.
+cd "$work" || exit 1
+mkdir etc
+install -m 644 "$top/etc/nccl-tune.yaml" etc/ || exit 1
+
+passed=0 failed=0
+pass() { passed=$((passed + 1)); }
+fail() {
+  echo "FAILED: $*"
+  failed=$((failed + 1))
+}
+
+# The line numbers of the policy would change every file here with each comment in it.
+show() { # COMMAND MACHINE [--json]
+  local command=$1 machine=$2
+  shift 2
+  # CDPATH, NO_COLOR and the caller's NCCL settings have no part in it: a recorded machine is read without them.
+  "$tool" "$command" --root "$machine" --policy etc/nccl-tune.yaml "$@" | sed -E 's/(nccl-tune\.yaml):[0-9]+/\1:LINE/g'
+  return "${PIPESTATUS[0]}"
+}
+
+golden() { # FILE COMMAND MACHINE [--json]
+  local file=$1
+  shift
+  if ! show "$@" >out 2>err || [ -s err ]; then
+    fail "nccl-tune $*: $(head -n 1 err)"
+    return
+  fi
+  if [ -n "$write" ]; then
+    cp out "$here/$file" && pass
+  elif diff -u "$here/$file" out >changes; then
+    pass
+  else
+    fail "nccl-tune $* against tests/golden/$file"
+    head -n 40 changes
+  fi
+}
+
+fields() { # topo|plan MACHINE
+  if show "$1" "$2" --json | python3 "$here/fields.py" "$1" >out 2>&1; then pass; else fail "$1 --json of $2: $(cat out)"; fi
+}
+
+shopt -s nullglob
+for record in "$top"/tests/machines/*.json; do
+  machine=$(basename "$record" .json)
+  python3 "$top/tests/machines/mktree.py" "$record" "$machine" >out 2>&1 || {
+    fail "$machine: cannot be laid out: $(tail -n 1 out)"
+    continue
+  }
+  for command in topo plan; do
+    golden "$machine.$command.txt" "$command" "$machine"
+    golden "$machine.$command.json" "$command" "$machine" --json
+    fields "$command" "$machine"
+  done
+done
+[ "$passed" != 0 ] || fail "no recorded machine under tests/machines"
+
+# A file of a machine that is gone would pass for ever.
+for file in "$here"/*.topo.txt; do
+  machine=$(basename "$file" .topo.txt)
+  [ -e "$top/tests/machines/$machine.json" ] || fail "tests/golden/$machine.*: no such recorded machine"
+done
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

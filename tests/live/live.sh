@@ -41,6 +41,11 @@ run_group() { # FILE PATTERN TALLY
   while read -r name <&3; do
     [[ $name =~ $2 || $group =~ $2 ]] || continue
     label="${group#test-}: ${name#test_}$variant"
+    if [ "$LIVE_WANT_CONSTRAINED" = yes ] && [ "$LIVE_CONSTRAINED" = no ]; then
+      echo "skipped $label: this host cannot constrain devices"
+      echo skipped >>"$3"
+      continue
+    fi
     work=$(mktemp -d "$LIVE_DIR/work.XXXXXX")
     chmod 1777 "$work"
     (cd "$work" && "$name") >"$log" 2>&1
@@ -69,6 +74,8 @@ main() {
   for group in "$here"/test-*.sh; do
     { basename "$group" .sh; tests_of "$group"; } | grep -qE -- "$pattern" || continue
     while read -r options <&4; do
+      export LIVE_WANT_CONSTRAINED=no
+      [[ $options != *--constrain-devices* ]] || LIVE_WANT_CONSTRAINED=yes
       # shellcheck disable=SC2086
       (cd "$here" && ./slurm.sh $options -- ./live.sh --group "$group" "$pattern" "$tally" </dev/null) ||
         { echo "FAILED  $(basename "$group" .sh): slurm.sh $options"; echo failed >>"$tally"; }

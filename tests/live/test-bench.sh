@@ -74,7 +74,7 @@ test_without_pmix_it_says_how_to_start() {
 }
 
 test_wrong_data_is_found_and_named() {
-  srun -N2 --mpi=pmix env NCCLTUNE_FAULT=flip_element:1:5 nccl-tune bench -b 1K -e 1K -n 2 >out 2>stderr
+  srun -N2 --mpi=pmix nccl-tune bench -b 1K -e 1K -n 2 --inject-fault flip:1:5 >out 2>stderr
   want "exit status" 4 $?
   has "$(cat out stderr)" 'rank 1.*5'
 }

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -71,8 +70,11 @@ bool is_regular(int fd) {
   return ::fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-std::vector<std::string> read_names(int fd) {
-  std::vector<std::string> names;
+using Names = std::vector<std::pair<std::string, std::string>>;
+
+// Takes fd. With links: the target of each name that is one.
+Names read_names(int fd, bool with_links) {
+  Names names;
   DIR* directory = ::fdopendir(fd);
   if (!directory) {
     ::close(fd);
@@ -81,14 +83,27 @@ std::vector<std::string> read_names(int fd) {
   while (const dirent* entry = ::readdir(directory)) {
     if (std::strcmp(entry->d_name, ".") == 0 || std::strcmp(entry->d_name, "..") == 0) continue;
     if (names.size() == kMaxNames) break;
-    names.emplace_back(entry->d_name);
+    names.emplace_back(entry->d_name, "");
+    if (with_links) names.back().second = read_link_at(fd, entry->d_name).value_or("");
   }
   ::closedir(directory);
   std::sort(names.begin(), names.end());
   return names;
 }
 
-bool is_missing(int error) { return error == ENOSYS || error == EPERM; }
+// The kernel cannot say: no openat2 (ENOSYS; EPERM from an old seccomp filter), or it could not prove that a ".." stays
+// inside while something else on the machine was being renamed (EAGAIN).
+bool is_unanswered(int error) { return error == ENOSYS || error == EPERM || error == EAGAIN; }
+
+int open2(int directory, const std::string& path, int flags, uint64_t resolve) {
+  open_how how{};
+  how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
+  how.resolve = resolve;
+  for (int tries = 0;; ++tries) {
+    const long fd = ::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how);
+    if (fd >= 0 || errno != EAGAIN || tries == 3) return static_cast<int>(fd);
+  }
+}
 
 }  // namespace
 
@@ -100,15 +115,8 @@ class Root::Folder {
   explicit Folder(int fd) : fd_(fd) {}
 
   int open(const std::string& path, int flags) const {
-    if (!old_kernel_) {
-      open_how how{};
-      how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
-      how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-      const std::string name = relative(path);
-      const long fd = ::syscall(SYS_openat2, fd_.get(), name.c_str(), &how, sizeof how);
-      if (fd >= 0 || !is_missing(errno)) return static_cast<int>(fd);
-      old_kernel_ = true;
-    }
+    const int fd = open2(fd_.get(), relative(path), flags, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+    if (fd >= 0 || !is_unanswered(errno)) return fd;
     const auto plain = follow(path, !(flags & O_NOFOLLOW));
     return plain ? ::openat(fd_.get(), relative(*plain).c_str(), flags | O_CLOEXEC | O_NOFOLLOW) : -1;
   }
@@ -125,7 +133,6 @@ class Root::Folder {
 
  private:
   Fd fd_;
-  mutable std::atomic<bool> old_kernel_{false};
 };
 
 Root::Root() = default;
@@ -195,10 +202,16 @@ std::vector<std::optional<std::string>> Root::read_lines(const std::string& dire
   const Fd at(on_disk ? open_fd(directory, O_PATH | O_DIRECTORY) : -1);
   if (on_disk && !at) return out;
   for (size_t i = 0; i < names.size(); ++i) {
-    const Fd fd(
-        on_disk ? ::openat(at.get(), names[i].c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1);
-    // A name that is itself a link takes the way that keeps links inside the root.
-    if (!on_disk || (!fd && errno == ELOOP)) {
+    const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+    int opened = -1;
+    // A plain name cannot leave the directory; one with a folder in it could, through a link.
+    if (on_disk && names[i].find('/') == std::string::npos) {
+      opened = ::openat(at.get(), names[i].c_str(), flags | O_NOFOLLOW | O_CLOEXEC);
+    } else if (on_disk) {
+      opened = open2(at.get(), names[i], flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    }
+    const Fd fd(opened);
+    if (!on_disk || (!fd && (errno == ELOOP || is_unanswered(errno)))) {
       out[i] = read_line(directory + "/" + names[i]);
       continue;
     }
@@ -238,14 +251,27 @@ std::vector<std::string> Root::list_unrecorded(const std::string& path) const {
     const auto plain = resolve(path);
     return plain ? dump_->names(*plain) : std::vector<std::string>();
   }
+  std::vector<std::string> out;
   Fd fd(open_fd(path, O_RDONLY | O_DIRECTORY));
-  return fd ? read_names(fd.release()) : std::vector<std::string>();
+  if (fd)
+    for (auto& name : read_names(fd.release(), false)) out.push_back(std::move(name.first));
+  return out;
 }
 
 std::vector<std::string> Root::list(const std::string& path) const {
   std::vector<std::string> names = list_unrecorded(path);
   if (recording_) record_names(path, names);
   return names;
+}
+
+std::vector<std::pair<std::string, std::string>> Root::list_links(const std::string& path) const {
+  if (!dump_ && !recording_) {
+    Fd fd(open_fd(path, O_RDONLY | O_DIRECTORY));
+    return fd ? read_names(fd.release(), true) : Names();
+  }
+  Names out;
+  for (const std::string& name : list(path)) out.emplace_back(name, link(path + "/" + name).value_or(""));
+  return out;
 }
 
 bool Root::exists(const std::string& path) const {

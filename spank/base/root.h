@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file_tree.h"
@@ -29,12 +30,15 @@ class Root {
   std::optional<std::string> read(const std::string& path) const;       // whole contents
   std::optional<std::string> read_head(const std::string& path, size_t limit) const;  // the first bytes, at most limit
   std::optional<std::string> read_line(const std::string& path) const;  // first line, trailing white space removed
-  // Several files of one directory in the order asked, with one walk of its path for all: the first line of each.
+  // Several files below one directory ("mtu", "gids/3") in the order asked, with one walk of its path for all: the
+  // first line of each.
   std::vector<std::optional<std::string>> read_lines(const std::string& directory,
                                                      const std::vector<std::string>& names) const;
   std::optional<std::string> link(const std::string& path) const;       // a symbolic link's target, as written
   std::optional<std::string> resolve(const std::string& path) const;    // the path with every link followed, root-relative
   std::vector<std::string> list(const std::string& path) const;         // names in a directory, sorted; empty when absent
+  // The names in a directory, sorted, each with its target as written ("" for what is no link): one walk for all.
+  std::vector<std::pair<std::string, std::string>> list_links(const std::string& path) const;
   bool exists(const std::string& path) const;
   bool is_directory(const std::string& path) const;
 

@@ -72,9 +72,9 @@ const NetInterface* Node::find_net(const std::string& name) const { return find_
 Node read_node(const Root& root, const ReadOptions& options) {
   Node node;
   read_numa(root, node);
-  read_pci(root, node);
+  read_pci(root, options, node);
   read_gpus(root, node);
-  read_interfaces(root, node);
+  read_interfaces(root, options, node);
   read_rdma(root, options, node);
   read_routes(root, node);
   read_addresses(root, node);
@@ -86,6 +86,11 @@ Node read_node(const Root& root, const ReadOptions& options) {
 }
 
 std::string last_component(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
+
+std::string join_link(const std::string& directory, const std::string& target) {
+  const auto no_links = [](const std::string&) { return std::optional<std::string>(); };
+  return follow_links(target.starts_with('/') ? target : directory + "/" + target, false, no_links).value_or("");
+}
 
 bool is_bdf(std::string_view text) {
   const size_t colon = text.find(':');

@@ -79,53 +79,62 @@ Members read_members(const std::vector<std::string>& names) {
   return members;
 }
 
-NetKind kind_of(const Root& root, const NetInterface& net, const Members& members, const std::string& uevent,
-                int iflink) {
+NetKind kind_of(const Root& root, const std::string& at, const NetInterface& net, const Members& members) {
   if (net.arphrd == ARPHRD_LOOPBACK) return NetKind::loopback;
   if (members.bonding) return NetKind::bond;
   if (members.bridge) return NetKind::bridge;
   if (members.tun) return NetKind::tun;
-  if (const auto kind = lookup(kDevtypes, devtype(uevent), false)) return *kind;
   if (net.arphrd == ARPHRD_INFINIBAND) return NetKind::ipoib;
   if (members.device || !net.bdf.empty() || net.usb) return NetKind::physical;
+  if (const auto kind = lookup(kDevtypes, devtype(root.read(at + "/uevent").value_or("")), false)) return *kind;
   if (net.arphrd && is_tunnel_type(*net.arphrd)) return NetKind::tunnel;
   if (root.exists("/proc/net/vlan/" + net.name)) return NetKind::vlan;
   if (const auto kind = lookup(kNamePrefixes, net.name, true)) return *kind;
   // A link to another interface's index: macvlan and ipvlan sit on one that is here, veth has its twin elsewhere.
-  if (iflink > 0 && iflink != net.index && !members.lowers.empty()) return NetKind::macvlan;
+  const int iflink = to_int(root.read_line(at + "/iflink"), 1, INT32_MAX).value_or(net.index);
+  if (iflink != net.index && !members.lowers.empty()) return NetKind::macvlan;
   return NetKind::virtual_other;
 }
 
-NetInterface read_one(const Root& root, const std::string& name) {
-  const std::string at = std::string(kInterfaces) + "/" + name;
-  static const std::vector<std::string> kNames = {"ifindex", "flags", "carrier", "operstate", "type",
-                                                  "speed",   "mtu",   "address", "iflink"};
-  const auto lines = root.read_lines(at, kNames);
-  NetInterface net;
-  net.name = name;
+// Its driver: that of the PCI function where it sits on one directly, else (virtio, VMBus, USB) of its own device.
+std::string driver_of(const Root& root, const std::string& at, const NetInterface& net, const Node& node) {
+  const PciDevice* pci = node.find_pci(net.bdf);
+  if (pci && !pci->driver.empty() && at.find(net.bdf + "/net/") != std::string::npos) return pci->driver;
+  const auto driver = root.link(at + "/device/driver");
+  return driver ? last_component(*driver) : "";
+}
+
+void read_state(const Root& root, const std::string& at, const ReadOptions& options, NetInterface& net) {
+  const auto lines = root.read_lines(at, {"ifindex", "flags", "operstate", "type", "speed", "carrier"});
   net.index = to_int(lines[0], 0, INT32_MAX).value_or(0);
   const uint64_t flags = lines[1] ? parse_hex(*lines[1]).value_or(0) : 0;
-  // The carrier of an interface that is down cannot be read (EINVAL): unknown, not absent cable.
-  if (const auto carrier = to_int(lines[2], 0, 1)) net.carrier = *carrier == 1;
-  net.operstate = lines[3].value_or("");
+  net.operstate = lines[2].value_or("");
   net.up = flags & IFF_UP;
-  // The kernel keeps IFF_RUNNING out of the sysfs flags of many drivers; operstate tells the same.
+  // The sysfs flags lack IFF_RUNNING (the kernel adds it only for SIOCGIFFLAGS and netlink); operstate tells the same.
   net.running = (flags & IFF_RUNNING) || (net.up && (net.operstate == "up" || net.operstate == "unknown"));
-  net.arphrd = to_int(lines[4], 0, 65535);
-  net.speed_mbps = to_int(lines[5], 1, INT32_MAX);  // -1 and 0: the driver does not know
-  net.mtu = to_int(lines[6], 1, INT32_MAX);
-  net.mac = lines[7].value_or("");
+  net.arphrd = to_int(lines[3], 0, 65535);
+  net.speed_mbps = to_int(lines[4], 1, INT32_MAX);  // -1 and 0: the driver does not know
+  // Carrier (and speed) of an interface that is down cannot be read (EINVAL): unknown, not a missing cable.
+  if (const auto carrier = to_int(lines[5], 0, 1)) net.carrier = *carrier == 1;
+  if (!options.details) return;
+  const auto more = root.read_lines(at, {"mtu", "address"});
+  net.mtu = to_int(more[0], 1, INT32_MAX);
+  net.mac = more[1].value_or("");
+}
 
-  const std::string link = root.link(at).value_or("");
+NetInterface read_one(const Root& root, const std::string& name, const std::string& link, const ReadOptions& options,
+                      const Node& node) {
+  NetInterface net;
+  net.name = name;
   net.bdf = last_bdf(link);
   net.usb = link.find("/usb") != std::string::npos;
+  const std::string at = link.empty() ? std::string(kInterfaces) + "/" + name : join_link(kInterfaces, link);
+  read_state(root, at, options, net);
   const Members members = read_members(root.list(at));
-  if (members.device)
-    if (const auto driver = root.link(at + "/device/driver")) net.driver = last_component(*driver);
+  if (members.device) net.driver = driver_of(root, at, net, node);
   if (members.master)
     if (const auto master = root.link(at + "/master")) net.master = last_component(*master);
-  net.kind =
-      kind_of(root, net, members, root.read(at + "/uevent").value_or(""), to_int(lines[8], 0, INT32_MAX).value_or(0));
+  net.kind = kind_of(root, at, net, members);
   // A bond or a bridge has many below it; only a stacked interface has one that carries its traffic.
   if (members.lowers.size() == 1 && net.kind != NetKind::bond && net.kind != NetKind::bridge)
     net.lower = members.lowers.front();
@@ -157,10 +166,10 @@ void mark_bond_members(const Root& root, Node& node) {
 
 }  // namespace
 
-void read_interfaces(const Root& root, Node& node) {
-  for (const std::string& name : root.list(kInterfaces)) {
-    if (!root.is_directory(std::string(kInterfaces) + "/" + name)) continue;  // bonding_masters is a file
-    node.net.push_back(read_one(root, name));
+void read_interfaces(const Root& root, const ReadOptions& options, Node& node) {
+  for (const auto& [name, link] : root.list_links(kInterfaces)) {
+    if (link.empty() && !root.is_directory(std::string(kInterfaces) + "/" + name)) continue;  // bonding_masters: a file
+    node.net.push_back(read_one(root, name, link, options, node));
     NetInterface& net = node.net.back();
     if (net.kind == NetKind::vlan && net.lower.empty()) find_vlan_lower(root, net);
   }

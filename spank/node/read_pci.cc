@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "base/text.h"
@@ -25,53 +27,112 @@ std::vector<std::string> path_from_host_bridge(std::string_view link) {
   return path;
 }
 
+std::string directory_of(const PciDevice& device) { return std::string(kDevices) + "/" + device.bdf; }
+
 std::optional<uint32_t> hex32(const std::optional<std::string>& text) {
   const auto value = text ? parse_hex(*text) : std::nullopt;
   return value && *value <= UINT32_MAX ? std::optional(static_cast<uint32_t>(*value)) : std::nullopt;
 }
 
-void read_attributes(const Root& root, PciDevice& device) {
-  const std::string at = std::string(kDevices) + "/" + device.bdf;
-  static const std::vector<std::string> kNames = {
-      "vendor",         "device",       "numa_node", "current_link_speed", "max_link_speed", "current_link_width",
-      "max_link_width", "local_cpulist"};
-  const auto lines = root.read_lines(at, kNames);
-  device.vendor = hex32(lines[0]);
-  device.device = hex32(lines[1]);
+// "DRIVER=mlx5_core\nPCI_CLASS=20700\nPCI_ID=15B3:1021\n..." : three files' worth in one.
+void parse_uevent(const std::string& text, PciDevice& device) {
+  for (std::string_view line : split_lines(text)) {
+    if (line.starts_with("DRIVER=")) {
+      device.driver = line.substr(7);
+    } else if (line.starts_with("PCI_CLASS=")) {
+      device.class_code = hex32(std::string(line.substr(10)));
+    } else if (line.starts_with("PCI_ID=") && line.size() == 16) {
+      device.vendor = hex32(std::string(line.substr(7, 4)));
+      device.device = hex32(std::string(line.substr(12, 4)));
+    }
+  }
+}
+
+void read_identity(const Root& root, const std::string& at, PciDevice& device) {
+  if (const auto uevent = root.read(at + "/uevent")) parse_uevent(*uevent, device);
+  if (device.class_code && device.vendor && device.device) return;
+  const auto lines = root.read_lines(at, {"class", "vendor", "device"});
+  device.class_code = hex32(lines[0]);
+  device.vendor = hex32(lines[1]);
+  device.device = hex32(lines[2]);
+}
+
+void read_locality(const Root& root, const std::string& at, const Node& node, PciDevice& device) {
+  const auto lines = root.read_lines(at, {"numa_node"});
   // -1: the firmware does not say. It must never be taken for node 0.
-  if (const auto numa = lines[2] ? parse_int(*lines[2], 0, CpuSet::kMaxId) : std::nullopt)
-    device.numa_node = static_cast<int>(*numa);
-  device.current_link_speed = lines[3].value_or("");
-  device.max_link_speed = lines[4].value_or("");
-  device.current_link_width = lines[5].value_or("");
-  device.max_link_width = lines[6].value_or("");
-  if (lines[7]) device.local_cpus = CpuSet::from_list(*lines[7]);
-  if (device.local_cpus && device.local_cpus->empty()) device.local_cpus.reset();
-  if (device.is_bridge()) return;
-  if (const auto driver = root.link(at + "/driver")) device.driver = last_component(*driver);
+  const auto numa = lines[0] ? parse_int(*lines[0], 0, CpuSet::kMaxId) : std::nullopt;
+  if (numa) device.numa_node = static_cast<int>(*numa);
+  // For a device of a known NUMA node the kernel lists that node's CPUs: no need to ask again.
+  const auto known = std::find_if(node.numa.begin(), node.numa.end(), [&](const NumaNode& n) { return n.id == numa; });
+  if (known != node.numa.end() && !known->cpus.empty()) {
+    device.local_cpus = known->cpus;
+  } else if (const auto list = root.read_line(at + "/local_cpulist")) {
+    device.local_cpus = CpuSet::from_list(*list);
+    if (device.local_cpus && device.local_cpus->empty()) device.local_cpus.reset();
+  }
+}
+
+void read_link(const Root& root, const std::string& at, PciDevice& device) {
+  const auto lines =
+      root.read_lines(at, {"current_link_speed", "max_link_speed", "current_link_width", "max_link_width"});
+  device.current_link_speed = lines[0].value_or("");
+  device.max_link_speed = lines[1].value_or("");
+  device.current_link_width = lines[2].value_or("");
+  device.max_link_width = lines[3].value_or("");
+}
+
+void read_drivers(const Root& root, const std::string& at, PciDevice& device) {
+  if (device.driver.empty())
+    if (const auto driver = root.link(at + "/driver")) device.driver = last_component(*driver);
+  if (*device.class_code >> 16 != 0x02) return;
   if (const auto physfn = root.link(at + "/physfn")) device.physfn = last_component(*physfn);
+}
+
+// The nearest bridge that knows its NUMA node is enough.
+void read_numa_of_bridges(const Root& root, Node& node, const PciDevice& device) {
+  for (auto it = std::next(device.path.rbegin()); it != device.path.rend(); ++it) {
+    const auto bridge = node.pci.find(*it);
+    if (bridge == node.pci.end()) continue;
+    if (!bridge->second.numa_node && !bridge->second.local_cpus)
+      read_locality(root, directory_of(bridge->second), node, bridge->second);
+    if (bridge->second.numa_node) return;
+  }
 }
 
 }  // namespace
 
-void read_pci(const Root& root, Node& node) {
-  std::set<std::string> wanted;
-  for (const std::string& name : root.list(kDevices)) {
+void read_pci(const Root& root, const ReadOptions& options, Node& node) {
+  std::set<std::string> bridges;
+  for (auto& [name, link] : root.list_links(kDevices)) {
     if (!is_bdf(name)) continue;
-    const std::string at = std::string(kDevices) + "/" + name;
     PciDevice device;
     device.bdf = name;
-    device.class_code = hex32(root.read_line(at + "/class"));
-    if (const auto link = root.link(at)) device.path = path_from_host_bridge(*link);
+    device.path = path_from_host_bridge(link);
     if (device.path.empty() || device.path.back() != name) {
       node.notes.push_back({name, "its place in the PCI tree cannot be read"});
       device.path = {name};
     }
-    if (device.class_code && is_of_interest(*device.class_code)) wanted.insert(device.path.begin(), device.path.end());
+    bridges.insert(device.path.begin(), std::prev(device.path.end()));
     node.pci.emplace(name, std::move(device));
   }
-  for (auto& [bdf, device] : node.pci)
-    if (wanted.contains(bdf)) read_attributes(root, device);
+  std::set<std::string> above;  // bridges above a function of interest
+  for (auto& [bdf, device] : node.pci) {
+    const std::string at = directory_of(device);
+    if (!options.details && bridges.contains(bdf)) continue;
+    read_identity(root, at, device);
+    if (!device.class_code || !is_of_interest(*device.class_code)) continue;
+    above.insert(device.path.begin(), std::prev(device.path.end()));
+    read_drivers(root, at, device);
+    read_locality(root, at, node, device);
+    if (!device.numa_node) read_numa_of_bridges(root, node, device);
+    if (options.details) read_link(root, at, device);
+  }
+  if (!options.details) return;
+  for (auto& [bdf, device] : node.pci) {
+    if (!above.contains(bdf)) continue;
+    if (!device.numa_node) read_locality(root, directory_of(device), node, device);
+    read_link(root, directory_of(device), device);
+  }
 }
 
 }  // namespace nccltune

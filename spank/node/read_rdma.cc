@@ -55,11 +55,16 @@ std::optional<std::array<uint8_t, 16>> parse_gid(const std::optional<std::string
   return set ? std::optional(bytes) : std::nullopt;
 }
 
-GidType parse_type(const std::optional<std::string>& text, const std::string& link_layer) {
-  if (link_layer == "InfiniBand") return GidType::infiniband;
+GidType parse_type(const std::optional<std::string>& text) {
   if (text == "RoCE v2") return GidType::roce_v2;
   if (text == "IB/RoCE v1") return GidType::roce_v1;
   return GidType::unknown;
+}
+
+std::vector<std::string> below(const char* folder, const std::vector<std::string>& names) {
+  std::vector<std::string> out;
+  for (const std::string& name : names) out.push_back(folder + name);
+  return out;
 }
 
 // Only the rows that the kernel lists, each once, and the attributes of the set rows alone: a table can have 1024 rows.
@@ -78,14 +83,16 @@ std::vector<Gid> read_gids(const Root& root, const std::string& port, const std:
   for (size_t i = 0; i < rows.size(); ++i) {
     const auto bytes = parse_gid(texts[i]);
     if (!bytes) continue;
-    gids.push_back({rows[i].first, *bytes, GidType::unknown, ""});
+    const bool infiniband = link_layer == "InfiniBand";
+    gids.push_back({rows[i].first, *bytes, infiniband ? GidType::infiniband : GidType::unknown, ""});
     names.push_back(rows[i].second);
   }
-  if (gids.empty()) return gids;
-  const auto types = root.read_lines(port + "/gid_attrs/types", names);
-  const auto netdevs = root.read_lines(port + "/gid_attrs/ndevs", names);
+  // On an InfiniBand port every type reads "IB/RoCE v1" and no row has an interface (EINVAL).
+  if (gids.empty() || link_layer == "InfiniBand") return gids;
+  const auto types = root.read_lines(port, below("gid_attrs/types/", names));
+  const auto netdevs = root.read_lines(port, below("gid_attrs/ndevs/", names));
   for (size_t i = 0; i < gids.size(); ++i) {
-    gids[i].type = parse_type(types[i], link_layer);
+    gids[i].type = parse_type(types[i]);
     gids[i].netdev = netdevs[i].value_or("");
   }
   return gids;
@@ -125,22 +132,26 @@ std::string netdev_of_port(const Root& root, const Node& node, const RdmaDevice&
   return device.netdevs.size() == 1 && port.number == 1 ? device.netdevs.front() : "";
 }
 
-RdmaDevice read_device(const Root& root, const std::string& name, const Node& node) {
-  const std::string at = std::string(kDevices) + "/" + name;
-  static const std::vector<std::string> kNames = {"hca_type",  "fw_ver",    "board_id", "node_guid",
-                                                  "node_type", "node_desc", "parent"};
-  const auto lines = root.read_lines(at, kNames);
+void read_details(const Root& root, const std::string& at, RdmaDevice& device) {
+  const auto lines = root.read_lines(at, {"fw_ver", "board_id", "node_guid", "node_desc"});
+  device.fw_ver = lines[0].value_or("");
+  device.board_id = lines[1].value_or("");
+  device.node_guid = lines[2].value_or("");
+  device.node_desc = lines[3].value_or("");
+}
+
+RdmaDevice read_device(const Root& root, const std::string& name, const std::string& link, const ReadOptions& options,
+                       const Node& node) {
+  const std::string at = link.empty() ? std::string(kDevices) + "/" + name : join_link(kDevices, link);
+  const auto lines = root.read_lines(at, {"hca_type", "node_type"});
   RdmaDevice device;
   device.name = name;
   device.hca_type = lines[0].value_or("");
-  device.fw_ver = lines[1].value_or("");
-  device.board_id = lines[2].value_or("");
-  device.node_guid = lines[3].value_or("");
-  device.node_type = lines[4].value_or("");
-  device.node_desc = lines[5].value_or("");
-  device.parent_netdev = lines[6].value_or("");
-  device.bdf = last_bdf(root.link(at).value_or(""));
+  device.node_type = lines[1].value_or("");
+  if (options.details) read_details(root, at, device);
+  device.bdf = last_bdf(link);
   if (device.bdf.empty()) device.bdf = last_bdf(root.link(at + "/device").value_or(""));
+  if (device.bdf.empty()) device.parent_netdev = root.read_line(at + "/parent").value_or("");
   if (const PciDevice* pci = node.find_pci(device.bdf)) device.driver = pci->driver;
   if (!device.bdf.empty())
     for (const NetInterface& net : node.net)
@@ -181,8 +192,9 @@ std::pair<std::string, int64_t> natural_key(const std::string& name) {
 }  // namespace
 
 void read_rdma(const Root& root, const ReadOptions& options, Node& node) {
-  for (const std::string& name : root.list(kDevices))
-    if (root.is_directory(std::string(kDevices) + "/" + name)) node.rdma.push_back(read_device(root, name, node));
+  for (const auto& [name, link] : root.list_links(kDevices))
+    if (!link.empty() || root.is_directory(std::string(kDevices) + "/" + name))
+      node.rdma.push_back(read_device(root, name, link, options, node));
   std::sort(node.rdma.begin(), node.rdma.end(), [](const RdmaDevice& a, const RdmaDevice& b) {
     return std::tuple(a.bdf.empty(), a.bdf, natural_key(a.name)) <
            std::tuple(b.bdf.empty(), b.bdf, natural_key(b.name));

@@ -14,9 +14,9 @@
 namespace nccltune {
 
 void read_numa(const Root& root, Node& node);
-void read_pci(const Root& root, Node& node);
+void read_pci(const Root& root, const ReadOptions& options, Node& node);
 void read_gpus(const Root& root, Node& node);
-void read_interfaces(const Root& root, Node& node);  // all but their addresses
+void read_interfaces(const Root& root, const ReadOptions& options, Node& node);  // all but their addresses
 void read_rdma(const Root& root, const ReadOptions& options, Node& node);
 void read_routes(const Root& root, Node& node);
 void read_addresses(const Root& root, Node& node);  // needs routes and GID tables where the kernel cannot be asked
@@ -33,6 +33,9 @@ std::optional<std::string> normal_bdf(std::string_view text);
 
 // The last PCI function in a path such as "../../devices/pci0000:3a/0000:3a:00.0/virtio3/net/eth0"; "" when none.
 std::string last_bdf(std::string_view path);
+
+// A link's target as an absolute path: where "../../devices/x" in /sys/class/net leads, by the words alone.
+std::string join_link(const std::string& directory, const std::string& target);
 
 std::string last_component(std::string_view path);
 

@@ -48,6 +48,15 @@ std::string hcas_text(const Plan& plan, const Style& style) {
   return heading(style, "HCAs") + table.text(style);
 }
 
+// What the table has no room for.
+std::string task_text(const TaskPlan& task, const Style& style) {
+  std::string out;
+  if (!task.why.empty()) out += paragraph(printable(task.why), 6, 6);
+  for (const EnvSetting& setting : task.env) out += setting_text(setting, style, 6);
+  for (const Note& note : task.notes) out += paragraph(printable(note.object + ": " + note.text), 6, 10);
+  return out;
+}
+
 std::string tasks_text(const Plan& plan, const Style& style) {
   if (plan.tasks.empty()) return "";
   Table table({"task", {"GPUs", 12}, {"HCAs", 24}, {"CPUs", 26}, "memory"});
@@ -57,9 +66,12 @@ std::string tasks_text(const Plan& plan, const Style& style) {
                task.mem_node ? fmt::format("NUMA node {}", *task.mem_node) : ""});
   std::string out = heading(style, "Tasks") + table.text(style);
   for (const TaskPlan& task : plan.tasks) {
-    if (!task.why.empty()) out += paragraph(fmt::format("task {}: {}", task.local_id, printable(task.why)), 2, 6);
-    for (const EnvSetting& setting : task.env) out += setting_text(setting, style, 6);
-    for (const Note& note : task.notes) out += paragraph(printable(note.object + ": " + note.text), 6, 10);
+    std::string own = task_text(task, style);
+    CpuSet same;  // the tasks that this text is told of, once, at the first of them
+    for (const TaskPlan& other : plan.tasks)
+      if (task_text(other, style) == own) same.add(other.local_id);
+    if (own.empty() || same.first() != task.local_id) continue;
+    out += fmt::format("  {} {}:\n", same.count() == 1 ? "task" : "tasks", same.list()) + own;
   }
   return out;
 }
@@ -77,8 +89,8 @@ std::string notes_text(const std::vector<Note>& notes, const Style& style) {
 
 std::string plan_text(const Plan& plan, const Style& style) {
   std::string profile = plan.profile.empty() ? "none" : plan.profile;
-  return fmt::format("host      {}\nplatform  {}\nprofile   {}\n", printable(plan.host), printable(plan.platform),
-                     printable(profile)) +
+  return fmt::format("host      {}\nplatform  {}\nprofile   {}\n", plan.host.empty() ? "unknown" : printable(plan.host),
+                     printable(plan.platform), printable(profile)) +
          environment_text(plan, style) + kept_text(plan, style) + hcas_text(plan, style) + tasks_text(plan, style) +
          notes_text(plan.notes, style);
 }

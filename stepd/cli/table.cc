@@ -152,7 +152,8 @@ std::string Table::text(const Style& style) const {
       for (const std::string& line : row[i].lines) widths[i] = std::max(widths[i], columns_of(line));
   size_t left = indent_;
   for (size_t i = 0; i < last; ++i) left += widths[i] + kGap;
-  const bool below = left + kNarrowest > kWidth;  // the last column has no room beside the others
+  // Whether the last column has no room beside the others.
+  const bool below = left + std::min(kNarrowest, widths[last]) > kWidth;
   if (below) left = indent_ + 4;
 
   std::string out;

@@ -45,8 +45,8 @@ class Table {
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
   bool empty() const { return rows_.empty(); }
 
-  // The title row and the rows; an empty cell reads "-". A last column left with less than 24 columns starts on a line
-  // of its own.
+  // The title row and the rows; an empty cell reads "-". A last column that needs more than what is left, and has
+  // less than 24 columns, starts on a line of its own.
   std::string text(const Style& style) const;
 
  private:

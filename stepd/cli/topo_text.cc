@@ -14,6 +14,8 @@ namespace nccltune::cli {
 
 namespace {
 
+constexpr size_t kLabel = 16;  // width of the names of the first lines
+
 std::string heading(const Style& style, const std::string& text) {
   return "\n" + style.paint(Tone::title, text) + "\n";
 }
@@ -34,7 +36,11 @@ std::string header_text(const Node& node, const Plan& plan) {
   const std::string dmi = dmi_text(node);
   std::string out;
   auto line = [&out](const char* name, const std::string& value) {
-    out += fmt::format("{:<15}{}\n", name, value.empty() ? "unknown" : printable(value));
+    std::string label = name;
+    for (const std::string& part : wrap(value.empty() ? "unknown" : printable(value), kWidth - kLabel)) {
+      out += fmt::format("{:<{}}{}\n", label, kLabel, part);
+      label.clear();
+    }
   };
   line("host", node.hostname);
   line("platform", plan.platform + (dmi.empty() ? "" : " (" + dmi + ")"));
@@ -47,15 +53,36 @@ std::string header_text(const Node& node, const Plan& plan) {
   return out;
 }
 
+std::string memory_text(std::optional<uint64_t> kb) {
+  return kb ? fmt::format("{:.0f} GiB", static_cast<double>(*kb) / (1 << 20)) : "";
+}
+
 std::string numa_text(const Node& node, const Style& style) {
   if (node.numa.empty()) return "";
   Table table({"NUMA node", "memory", "CPUs"});
+  CpuSet bare;  // nodes of memory only: GB200 has 32, most of them empty, so they share a line
+  uint64_t bare_kb = 0;
   for (const NumaNode& numa : node.numa) {
-    std::string memory =
-        numa.memory_kb ? fmt::format("{:.0f} GiB", static_cast<double>(*numa.memory_kb) / (1 << 20)) : "";
-    table.add({std::to_string(numa.id), memory, numa.cpus.empty() ? "none: memory only" : numa.cpus.list()});
+    if (!numa.cpus.empty()) {
+      table.add({std::to_string(numa.id), memory_text(numa.memory_kb), numa.cpus.list()});
+      continue;
+    }
+    bare.add(numa.id);
+    bare_kb += numa.memory_kb.value_or(0);
   }
+  if (!bare.empty()) table.add({bare.list(), bare_kb ? memory_text(bare_kb) : "", "none: memory only"});
   return heading(style, "NUMA nodes") + table.text(style);
+}
+
+std::string flat_text(const Node& node) {
+  if (!is_flat(node)) return "";
+  std::vector<std::string> paths;
+  for (const TopologyFile& file : node.topology_files) paths.push_back(file.path);
+  return paragraph(paths.empty()
+                       ? "sysfs tells no locality here (every GPU on a root bus of its own, no NUMA node), and no "
+                         "vendor's topology file was found"
+                       : "sysfs tells no locality here; the distances are those of " + printable(join(paths, ", ")),
+                   2, 2);
 }
 
 std::string gpus_text(const Node& node, const Style& style) {
@@ -67,9 +94,7 @@ std::string gpus_text(const Node& node, const Style& style) {
   }
   std::string out = heading(style, "GPUs") + table.text(style);
   out += heading(style, node.rdma.empty() ? "Distances (no RDMA device)" : "Distances") + matrix_text(node, style);
-  if (is_flat(node))
-    out += "  flat guest: sysfs tells no locality; it comes from the vendor's topology file, if there is one\n";
-  return out;
+  return out + flat_text(node);
 }
 
 std::string rate_text(const RdmaPort& port) { return port.rate_gbps ? fmt::format("{:g} Gb/s", *port.rate_gbps) : ""; }

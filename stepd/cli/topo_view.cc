@@ -59,6 +59,9 @@ bool only_link_local(const NetInterface& net) {
 
 std::string why_not(const Node& node, const NetInterface& net) {
   if (net.kind == NetKind::loopback) return "loopback";
+  if (net.kind == NetKind::bridge || net.kind == NetKind::veth || net.kind == NetKind::tun ||
+      net.kind == NetKind::dummy || net.kind == NetKind::wireguard || net.kind == NetKind::tunnel)
+    return std::string(name_of(net.kind)) + ": leads to containers, guests or a tunnel";
   if (net.bond_member) return "member of bond " + net.master;
   if (!net.master.empty()) return "member of " + net.master;
   if (!net.up) return "down";
@@ -91,7 +94,7 @@ std::string readiness(const Node& node, const GpuDirect& direct) {
   if (direct.peermem == false && direct.dma_buf == false)
     return "not ready: nvidia_peermem is not loaded, and DMA-BUF needs kernel 5.12 and the open GPU kernel modules; "
            "try 'modprobe nvidia-peermem'";
-  return "not told";
+  return "unknown: the kernel's version and modules were not recorded";
 }
 
 }  // namespace

@@ -62,6 +62,63 @@ std::string from_hosts(const std::string& name, std::string_view hosts) {
   return v6;
 }
 
+// Reads a DNS message (RFC 1035 section 4) from start to end and never past it: it comes from the network. Written out,
+// as the parser of resolv.h is in libresolv, which slurmstepd would have to load.
+class DnsReader {
+ public:
+  explicit DnsReader(std::basic_string_view<unsigned char> message) : rest_(message) {}
+
+  bool skip(std::size_t bytes) {
+    if (bytes > rest_.size()) return false;
+    rest_.remove_prefix(bytes);
+    return true;
+  }
+  std::optional<unsigned> number16() {
+    if (rest_.size() < 2) return std::nullopt;
+    const unsigned value = rest_[0] << 8 | rest_[1];
+    rest_.remove_prefix(2);
+    return value;
+  }
+  // Labels up to the empty one, or to a pointer into what came before, which ends a name.
+  bool skip_name() {
+    while (!rest_.empty()) {
+      const unsigned length = rest_[0];
+      if (length >= 0xc0) return skip(2);
+      if (!skip(1 + length)) return false;
+      if (length == 0) return true;
+    }
+    return false;
+  }
+  const unsigned char* at() const { return rest_.data(); }
+
+ private:
+  std::basic_string_view<unsigned char> rest_;
+};
+
+// The first A record of an answer.
+std::string address_in(DnsReader message) {
+  constexpr std::size_t kIdAndFlags = 4, kOtherCounts = 4, kTypeAndClass = 4, kClassAndLifetime = 6;
+  if (!message.skip(kIdAndFlags)) return "";
+  const auto questions = message.number16(), answers = message.number16();
+  if (!questions || !answers || !message.skip(kOtherCounts)) return "";
+  for (unsigned i = 0; i < *questions; ++i)
+    if (!message.skip_name() || !message.skip(kTypeAndClass)) return "";
+  for (unsigned i = 0; i < *answers; ++i) {
+    if (!message.skip_name()) return "";
+    const auto type = message.number16();
+    if (!type || !message.skip(kClassAndLifetime)) return "";
+    const auto length = message.number16();
+    if (!length) return "";
+    const unsigned char* data = message.at();
+    if (!message.skip(*length)) return "";
+    std::array<char, INET_ADDRSTRLEN> text{};
+    if (*type != ns_t_a || *length != sizeof(in_addr)) continue;
+    if (inet_ntop(AF_INET, data, text.data(), text.size()) == nullptr) continue;
+    if (const auto address = usable_address(text.data())) return *address;
+  }
+  return "";
+}
+
 // One query over UDP to the first name server of resolv.conf, with a resolver state of our own: the process-wide one is
 // slurmstepd's.
 std::string from_name_server(const std::string& name) {
@@ -69,24 +126,17 @@ std::string from_name_server(const std::string& name) {
   if (res_ninit(&state) != 0) return "";
   state.retry = 1;
   state.retrans = 1;  // seconds
-  state.nscount = state.nscount > 1 ? 1 : state.nscount;
+  if (state.nscount > 1) state.nscount = 1;
+  // A search list of six domains would be six questions: the first one only, and a bare name not as a top level domain.
+  if (state.dnsrch[0] != nullptr) state.dnsrch[1] = nullptr;
+  state.options |= RES_NOTLDQUERY;
   state.options |= RES_IGNTC;  // a cut answer still holds an address; no second try over TCP
   std::array<unsigned char, NS_PACKETSZ * 2> answer{};
   const int length = res_nsearch(&state, name.c_str(), ns_c_in, ns_t_a, answer.data(), answer.size());
-  std::string address;
-  ns_msg message{};
-  if (length > 0 && length <= static_cast<int>(answer.size()) && ns_initparse(answer.data(), length, &message) == 0) {
-    for (int i = 0; i < ns_msg_count(message, ns_s_an) && address.empty(); ++i) {
-      ns_rr record{};
-      if (ns_parserr(&message, ns_s_an, i, &record) != 0) break;
-      if (ns_rr_type(record) != ns_t_a || ns_rr_rdlen(record) != sizeof(in_addr)) continue;
-      std::array<char, INET_ADDRSTRLEN> out{};
-      if (inet_ntop(AF_INET, ns_rr_rdata(record), out.data(), out.size()) != nullptr)
-        address = usable_address(out.data()).value_or("");
-    }
-  }
   res_nclose(&state);
-  return address;
+  // The length of the whole answer, also where the buffer holds only its beginning.
+  if (length <= 0 || static_cast<std::size_t>(length) > answer.size()) return "";
+  return address_in(DnsReader({answer.data(), static_cast<std::size_t>(length)}));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Slurm sees of this library: its identity and the hooks, which only dispatch.
+#include <unistd.h>
+
 #include <new>
 
 #include "plugin/guard.h"
@@ -84,7 +86,12 @@ int slurm_spank_task_init(spank_t spank, int, char**) {
     s.tune_task(spank);
     return 0;
   });
-  return dispatch("slurm_spank_task_init", [&](Session& s) { return s.finish_task(spank); });
+  const int rc = dispatch("slurm_spank_task_init", [&](Session& s) { return s.finish_task(spank); });
+  // Slurm passes over the verdict of a plugin that is `optional`, and strict is the user's word. So the task ends here
+  // as it would under `required` (src/slurmd/slurmstepd/task.c): by _exit(1), before exec, in its own process and no
+  // other.
+  if (rc < 0 && session->in_task_process()) _exit(1);
+  return rc;
 }
 
 int slurm_spank_exit(spank_t, int, char**) {

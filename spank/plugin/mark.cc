@@ -9,6 +9,14 @@ namespace {
 constexpr std::size_t kMaxNames = 1024;
 constexpr std::size_t kMaxName = 255;
 
+bool is_never_ours(std::string_view name) {
+  for (std::string_view whole : {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TMPDIR", "LD_PRELOAD"})
+    if (name == whole) return true;
+  for (std::string_view family : {"SLURM", "PMI", "NCCLTUNE"})
+    if (name.substr(0, family.size()) == family) return true;
+  return false;
+}
+
 }  // namespace
 
 bool is_variable_name(const std::string& name) {
@@ -26,7 +34,7 @@ std::set<std::string> marked_names(const Environment& env) {
   while (!rest.empty() && names.size() < kMaxNames) {
     const std::size_t comma = rest.find(',');
     std::string name(rest.substr(0, comma));
-    if (is_variable_name(name)) names.insert(std::move(name));
+    if (is_variable_name(name) && !is_never_ours(name)) names.insert(std::move(name));
     if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);
   }
@@ -35,8 +43,7 @@ std::set<std::string> marked_names(const Environment& env) {
 
 Environment without_marked(const Environment& env) {
   Environment rest = env;
-  for (const std::string& name : marked_names(env))
-    if (name != kMark) rest.erase(name);
+  for (const std::string& name : marked_names(env)) rest.erase(name);
   return rest;
 }
 

@@ -14,7 +14,9 @@ namespace nccltune {
 
 constexpr const char* kMark = "NCCLTUNE_SET";
 
-// The names in the mark. Words that are no variable's name, and those past the first 1024, are passed over.
+// The names in the mark. Words that are no variable's name, names that no plan of ours sets (PATH, HOME, SLURM_*, ...:
+// the mark is the user's to write, and taking PATH away would stop the task) and those past the first 1024 are passed
+// over.
 std::set<std::string> marked_names(const Environment& env);
 
 // `env` without the variables that carry the mark; the mark itself stays.

@@ -2,6 +2,7 @@
 #include "plugin/session.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -54,7 +55,8 @@ ReadOptions read_options(const Policy& policy, const Environment& env, bool live
 
 }  // namespace
 
-Session::Session(bool remote, const ParsedArguments& parsed) : remote_(remote), arguments_(parsed.arguments) {
+Session::Session(bool remote, const ParsedArguments& parsed)
+    : remote_(remote), pid_(getpid()), arguments_(parsed.arguments) {
   options_.action = arguments_.on_by_default ? Options::Action::on : Options::Action::off;
   if (!parsed.errors.empty()) fault.keep(parsed.errors.front().text().c_str());
 }
@@ -88,7 +90,7 @@ Policy Session::site_policy() {
   const std::string file = chosen ? arguments_.policy : kDefaultPolicy;
   const std::string drop_in = drop_in_of(file);
   if (!chosen && is_absent(file) && is_absent(drop_in)) {
-    notices_.push_back(file + ": not there; the built-in rules alone make the plan");
+    quiet_notices_.push_back(file + ": not there; the built-in rules alone make the plan");
     return {};
   }
   Result<Policy> policy = load_policy(file, drop_in);
@@ -133,6 +135,8 @@ void Session::plan_the_node(spank_t spank) {
   Node node = read_node(*root, read_options(policy, step.env, root->live()));
   step.node_address = address_of(step.node_name, *root);
   Plan plan = plan_node(node, policy, step);
+  if (node.gpus.empty() && plan.env.empty())
+    notices_.push_back(root->shown("/sys") + ": no GPU, HCA or interface to be seen; nothing is tuned");
   prepared_ = Prepared{std::move(node), std::move(policy), std::move(step), std::move(plan)};
   tell_detail(summary_line(prepared_->plan, prepared_->node, prepared_->step));
   for (const std::string& line : reason_lines(prepared_->plan)) tell_detail(line);
@@ -161,6 +165,8 @@ int Session::finish_task(spank_t spank) {
   return active() && options_.strict ? kFail : 0;
 }
 
+bool Session::in_task_process() const noexcept { return getpid() != pid_; }
+
 TaskPlan Session::tune(spank_t spank, const Environment& env, const std::set<std::string>& marked,
                        Applied& applied) const {
   const Task task = ask_task(spank, env, prepared_->node, arguments_.root);
@@ -178,6 +184,7 @@ TaskPlan Session::tune(spank_t spank, const Environment& env, const std::set<std
 // first of them.
 void Session::tell_node(spank_t spank) const {
   for (const std::string& notice : notices_) asked() ? tell_user(notice) : tell_admin(notice);
+  for (const std::string& notice : quiet_notices_) options_.verbose ? tell_user(notice) : tell_admin(notice);
   if (!prepared_) return;
   if (options_.verbose || options_.action == Options::Action::show) {
     tell_user(summary_line(prepared_->plan, prepared_->node, prepared_->step));

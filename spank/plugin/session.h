@@ -2,6 +2,8 @@
 // One step on one node (or one srun, sbatch, salloc), from slurm_spank_init to slurm_spank_exit.
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <set>
 #include <string>
@@ -33,6 +35,8 @@ class Session {
   void tune_task(spank_t spank);
   // After it, also when it threw: tells what went wrong and was not told. kFail under strict when something did.
   int finish_task(spank_t spank);
+  // True in a fork of the process that made this session.
+  bool in_task_process() const noexcept;
 
   FirstFault fault;
 
@@ -55,12 +59,14 @@ class Session {
   TaskPlan tune(spank_t spank, const Environment& env, const std::set<std::string>& marked, Applied& applied) const;
 
   const bool remote_;
+  const pid_t pid_;
   Arguments arguments_;
   std::optional<Options> option_;  // as the user gave it
   Options options_;                // in force
   ContainerRequest container_;
   bool node_fault_ = false;           // kept before the tasks were forked: all of them have it, the first one tells it
-  std::vector<std::string> notices_;  // no faults, but worth a line
+  std::vector<std::string> notices_;  // no faults, but worth a line to a user who asked
+  std::vector<std::string> quiet_notices_;  // and to the administrator alone
   std::optional<Prepared> prepared_;
 };
 

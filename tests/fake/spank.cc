@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake/spank.h"
 
+#include <unistd.h>
+
+#include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -41,6 +44,12 @@ void record(Level level, const char* format, va_list arguments) {
   std::vsnprintf(text.data(), text.size(), format, arguments);
   text.resize(length);
   host().log.push_back({level, text});
+  if (host().log_file < 0) return;
+  // One line a record; a plugin that writes several lines at once is to be seen.
+  for (char& c : text)
+    if (c == '\n') c = '\v';
+  const std::string record = std::to_string(static_cast<int>(level)) + text + "\n";
+  if (write(host().log_file, record.data(), record.size()) < 0) host().misuse.push_back("the log cannot be written");
 }
 
 bool is_remote(const char* function) {
@@ -54,6 +63,17 @@ bool is_remote(const char* function) {
 Host& host() {
   static Host one;
   return one;
+}
+
+std::vector<LogLine> read_log(int file) {
+  std::vector<LogLine> log;
+  std::string text;
+  std::array<char, 4096> chunk;
+  lseek(file, 0, SEEK_SET);
+  for (ssize_t n; (n = read(file, chunk.data(), chunk.size())) > 0;) text.append(chunk.data(), n);
+  for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+    log.push_back({static_cast<Level>(text[at] - '0'), text.substr(at + 1, end - at - 1)});
+  return log;
 }
 
 std::string logged(const std::vector<LogLine>& log, Level level) {

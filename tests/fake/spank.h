@@ -38,10 +38,14 @@ struct Host {
   std::string hook;  // that runs now
   std::vector<spank_option> options;
   std::vector<LogLine> log;
+  int log_file = -1;                // where a task's process writes its lines: they must outlive it
   std::vector<std::string> misuse;  // calls that Slurm forbids where they were made
 };
 
 Host& host();
+
+// What such a file holds.
+std::vector<LogLine> read_log(int file);
 
 // The lines of one level, joined by newlines.
 std::string logged(const std::vector<LogLine>& log, Level level);

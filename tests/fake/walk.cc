@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <stdexcept>
 
 #include "plugin/pin.h"
@@ -95,8 +97,6 @@ Wire task_process(const Plugin& plugin, const StepRequest& request, int local_id
   wire.put(set.list());
   wire.put(h.env.size());
   for (const auto& [name, value] : h.env) wire.put(name), wire.put(value);
-  wire.put(h.log.size());
-  for (const LogLine& line : h.log) wire.put(static_cast<int>(line.level)), wire.put(line.text);
   wire.put(h.misuse.size());
   for (const std::string& what : h.misuse) wire.put(what);
   return wire;
@@ -105,9 +105,11 @@ Wire task_process(const Plugin& plugin, const StepRequest& request, int local_id
 TaskOutcome run_task(const Plugin& plugin, const StepRequest& request, int local_id) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) throw std::runtime_error("pipe");
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log(std::tmpfile(), std::fclose);
   const pid_t pid = fork();
   if (pid == 0) {
     close(ends[0]);
+    host().log_file = fileno(log.get());
     task_process(plugin, request, local_id).write_to(ends[1]);
     _exit(0);  // as the task's exec would: nothing of the parent's is ended twice
   }
@@ -117,10 +119,10 @@ TaskOutcome run_task(const Plugin& plugin, const StepRequest& request, int local
   int status = 0;
   waitpid(pid, &status, 0);
   TaskOutcome outcome;
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    outcome.died = true;
-    return outcome;
-  }
+  outcome.log = read_log(fileno(log.get()));
+  outcome.ended = WIFEXITED(status) && WEXITSTATUS(status) == 1;
+  outcome.died = !WIFEXITED(status) || WEXITSTATUS(status) > 1;
+  if (outcome.ended || outcome.died) return outcome;
   outcome.rc = wire.get_number();
   outcome.cpus = wire.get();
   outcome.memory_mode = wire.get_number();
@@ -128,10 +130,6 @@ TaskOutcome run_task(const Plugin& plugin, const StepRequest& request, int local
   for (int n = wire.get_number(); n > 0; --n) {
     std::string name = wire.get();
     outcome.env[name] = wire.get();
-  }
-  for (int n = wire.get_number(); n > 0; --n) {
-    const Level level = static_cast<Level>(wire.get_number());
-    outcome.log.push_back({level, wire.get()});
   }
   for (int n = wire.get_number(); n > 0; --n) host().misuse.push_back(wire.get());
   return outcome;

@@ -50,7 +50,8 @@ struct StepRequest {
 
 struct TaskOutcome {
   int rc = 0;
-  bool died = false;  // by a signal, or without a word
+  bool died = false;   // by a signal
+  bool ended = false;  // by the plugin: _exit(1) before exec, as Slurm ends a task itself
   Environment env;
   std::string cpus;      // its mask afterwards
   int memory_mode = -1;  // get_mempolicy: 0 default, 1 preferred

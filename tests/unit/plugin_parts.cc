@@ -77,6 +77,11 @@ TEST(Mark, PassesOverWhatIsNoName) {
             (std::set<std::string>{"NCCL_IB_HCA", "_y"}));
 }
 
+TEST(Mark, WhatATaskNeedsIsNeverOurs) {
+  EXPECT_EQ(marked_names({{"NCCLTUNE_SET", "PATH,HOME,SLURM_PROCID,SLURMD_NODENAME,PMIX_RANK,NCCLTUNE_SET,PATHS"}}),
+            std::set<std::string>{"PATHS"});
+}
+
 TEST(Mark, IsBounded) {
   std::string mark;
   for (int i = 0; i < 5000; ++i) mark += "N" + std::to_string(i) + ",";

@@ -19,8 +19,14 @@ namespace nccltune::cli {
 namespace {
 
 constexpr const char* kPolicyFile = NCCLTUNE_SYSCONFDIR "/nccl-tune.yaml";
-constexpr const char* kPolicyDropIn = NCCLTUNE_SYSCONFDIR "/nccl-tune.d";
 constexpr int kMostTasks = 4096;  // on a node
+
+// "/etc/nccl-tune.yaml" -> "/etc/nccl-tune.d": the folder that the plugin reads after the file, too.
+std::string drop_in_of(const std::string& policy) {
+  const size_t slash = policy.rfind('/'), dot = policy.rfind('.');
+  const bool extension = dot != std::string::npos && (slash == std::string::npos || dot > slash);
+  return policy.substr(0, extension ? dot : policy.size()) + ".d";
+}
 
 // The policy of the source tree that this program was built in: BUILD/nccl-tune, BUILD/../etc/nccl-tune.yaml.
 // "" when the program is not in such a place.
@@ -42,8 +48,9 @@ Result<Policy> read_tree_policy(const std::string& file) {
 }
 
 Result<Policy> open_policy(const FactsOptions& options, std::vector<Note>& notes) {
-  if (!options.policy.empty()) return load_policy(options.policy, "");
-  if (access(kPolicyFile, F_OK) == 0) return load_policy(kPolicyFile, kPolicyDropIn);
+  if (!options.policy.empty()) return load_policy(options.policy, drop_in_of(options.policy));
+  if (access(kPolicyFile, F_OK) == 0 || access(drop_in_of(kPolicyFile).c_str(), F_OK) == 0)
+    return load_policy(kPolicyFile, drop_in_of(kPolicyFile));
   if (std::string file = policy_beside_program(); !file.empty()) {
     notes.push_back({kPolicyFile, "absent: the policy of the source tree is used, " + file});
     return read_tree_policy(file);

@@ -142,7 +142,7 @@ TEST_F(CliTool, ExportLinesGoThroughAShell) {
   Tree odd;
   odd.write("p.yaml",
             "profiles:\n  - name: odd\n    why: a value that a shell would break\n    env:\n"
-            "      - {name: NCCL_DEBUG_FILE, value: \"a'b $(x) \\\"c\", why: test}\n");
+            "      NCCL_DEBUG_FILE: \"a'b $(x) \\\"c\"\n");
   const std::string command = "eval \"$(" + tool_path() + " env --root " + tree.path() + " --policy " + odd.path() +
                               "/p.yaml)\" && printf '%s|%s' \"$NCCL_DEBUG_FILE\" \"$NCCLTUNE_SET\"";
   const Ran ran = run_tool(
@@ -200,9 +200,7 @@ TEST_F(CliTool, ExecGivesTheCommandsStatusAndArguments) {
 TEST_F(CliTool, ExecNeverOverwritesTheUsersValue) {
   Tree tree, policies;
   lay_out_two_gpus(tree, {"0", "1"});
-  policies.write(
-      "p.yaml",
-      "profiles:\n  - name: any\n    why: test\n    env:\n      - {name: NCCL_DEBUG, value: WARN, why: test}\n");
+  policies.write("p.yaml", "profiles:\n  - name: any\n    why: test\n    env:\n      NCCL_DEBUG: WARN\n");
   auto debug_with = [&](const std::map<std::string, std::string>& env) {
     std::vector<std::string> words{"exec", "--root", tree.path(), "--policy", policies.path() + "/p.yaml"};
     for (const auto& [name, value] : env) words.insert(words.end(), {"--env", name + "=" + value});

@@ -111,7 +111,7 @@ $(O)/%.o: %.cc $(O)/flags
 	$(Q)$(CXX) $(ALLFLAGS) $(INC) -MMD -MP -c -o $@ $<
 $(PLUGIN) $(UNIT) $(FAKE): INC = -I$(SLURM_HOME)/include
 $(TOOL) $(UNIT): INC += $(if $(PMIX_INC),-isystem $(PMIX_INC))
-$(UNIT) $(FAKE) $(BENCH): INC += -Itests
+$(UNIT) $(FAKE) $(BENCH): INC += -Itests -DNCCLTUNE_SOURCE_DIR='"$(CURDIR)"'
 $(FAKE): INC += -fvisibility=default
 $(O)/%.cu.o: %.cu $(O)/flags
 	@mkdir -p $(@D)

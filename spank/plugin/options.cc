@@ -91,9 +91,7 @@ std::optional<Error> take_word(std::string_view word, Arguments& arguments) {
   return std::nullopt;
 }
 
-}  // namespace
-
-ParsedOptions parse_options(const char* argument) {
+ParsedOptions parse_keys(const char* argument) {
   ParsedOptions parsed;
   if (argument == nullptr) return parsed;
   const std::size_t length = strnlen(argument, kMaxArgument + 1);
@@ -114,6 +112,22 @@ ParsedOptions parse_options(const char* argument) {
     if (comma == std::string_view::npos) return parsed;
     rest.remove_prefix(comma + 1);
   }
+}
+
+}  // namespace
+
+bool is_from_variable(const char* argument) {
+  const std::string_view key = kFromVariable;
+  return argument != nullptr && std::strncmp(argument, key.data(), key.size()) == 0 &&
+         (argument[key.size()] == ',' || argument[key.size()] == '\0');
+}
+
+ParsedOptions parse_options(const char* argument) {
+  if (!is_from_variable(argument)) return parse_keys(argument);
+  argument += std::strlen(kFromVariable);
+  ParsedOptions parsed = parse_keys(*argument == ',' ? argument + 1 : nullptr);
+  if (parsed.error) parsed.error->object = "NCCLTUNE";
+  return parsed;
 }
 
 ParsedArguments parse_arguments(int count, char** words) {

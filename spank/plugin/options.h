@@ -37,6 +37,11 @@ struct ParsedOptions {
   std::optional<Error> error;  // the first key that is not
 };
 
+// A first key that the plugin itself puts before what NCCLTUNE says, when it makes that the option's value: the value
+// goes the option's ways then, and is still known to be a default.
+constexpr const char* kFromVariable = "from-NCCLTUNE";
+bool is_from_variable(const char* argument);
+
 // `argument` of --nccl-tune: keys with commas between, the last of on|off|show|env|bind wins. NULL, "" and "(null)" are
 // what Slurm makes of the bare option, by context and release: "on". Longer than 1024 bytes: an error, nothing taken.
 ParsedOptions parse_options(const char* argument);

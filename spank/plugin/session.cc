@@ -50,6 +50,7 @@ ReadOptions read_options(const Policy& policy, const Environment& env, bool live
   options.probe = policy.files();
   options.topology_files = policy.topology_files();
   options.probe_access = live;
+  options.details = false;
   return options;
 }
 
@@ -67,7 +68,11 @@ void Session::look_around(spank_t spank) {
     return;
   }
   const char* value = std::getenv(kUserDefault);
-  if (value != nullptr && *value != '\0') setenv(kOptionVariable, value, 0);
+  if (value == nullptr || *value == '\0') return;
+  // An option of the job beats the variable; an earlier value of the variable (of sbatch's time) does not.
+  const char* job = std::getenv(kOptionVariable);
+  if (job != nullptr && !is_from_variable(job)) return;
+  setenv(kOptionVariable, (std::string(kFromVariable) + "," + value).c_str(), 1);
 }
 
 int Session::take_option(const char* argument) {

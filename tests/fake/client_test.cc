@@ -51,7 +51,9 @@ TEST_P(ClientTest, AnUnknownKeyIsRefusedWithTheKnownOnes) {
 TEST_P(ClientTest, TheVariableIsForwardedAsTheOption) {
   EXPECT_EQ(run().forwarded, "");
   setenv("NCCLTUNE", "verbose", 1);
-  EXPECT_EQ(run().forwarded, "verbose");
+  const ClientOutcome outcome = run();
+  EXPECT_EQ(outcome.forwarded, "from-NCCLTUNE,verbose");
+  EXPECT_EQ(outcome.option, 0);
 }
 
 TEST_P(ClientTest, AnEmptyVariableSaysNothing) {
@@ -66,11 +68,19 @@ TEST_P(ClientTest, TheJobsOptionBeatsTheVariable) {
   EXPECT_EQ(run().forwarded, "off");
 }
 
+TEST_P(ClientTest, ALaterVariableBeatsAnEarlierOne) {
+  setenv("NCCLTUNE", "off", 1);
+  setenv(kOptionVariable, "from-NCCLTUNE,verbose", 1);
+  EXPECT_EQ(run().forwarded, "from-NCCLTUNE,off");
+  unsetenv("NCCLTUNE");
+  EXPECT_EQ(run().forwarded, "from-NCCLTUNE,off");
+}
+
 TEST_P(ClientTest, ABadVariableIsRefusedToo) {
   setenv("NCCLTUNE", "fast", 1);
   const ClientOutcome outcome = run();
   EXPECT_LT(outcome.option, 0);
-  EXPECT_THAT(logged(outcome.log, Level::error), HasSubstr("unknown key 'fast'"));
+  EXPECT_THAT(logged(outcome.log, Level::error), HasSubstr("nccl-tune: NCCLTUNE: unknown key 'fast'"));
 }
 
 TEST(Identity, OnlyTheHooksThatDoSomething) {

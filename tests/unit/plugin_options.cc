@@ -53,7 +53,19 @@ TEST(Options, KeysAddUp) {
   EXPECT_EQ(options.profile, "azure-ndv4_1.0");
 }
 
-TEST(Options, CommasToMuchAskForNothing) { EXPECT_EQ(options_of(",on,,verbose,"), options_of("on,verbose")); }
+TEST(Options, TheVariablesValueIsMarked) {
+  EXPECT_EQ(options_of("from-NCCLTUNE"), Options{});
+  EXPECT_EQ(options_of("from-NCCLTUNE,"), Options{});
+  EXPECT_EQ(options_of("from-NCCLTUNE,off,verbose"), options_of("off,verbose"));
+  EXPECT_EQ(parse_options("from-NCCLTUNE,x").error->object, "NCCLTUNE");
+  EXPECT_TRUE(parse_options("from-NCCLTUNE2").error);
+  EXPECT_TRUE(parse_options("on,from-NCCLTUNE").error);
+  EXPECT_TRUE(parse_options("from-NCCLTUNE,from-NCCLTUNE").error);
+  EXPECT_TRUE(is_from_variable("from-NCCLTUNE") && is_from_variable("from-NCCLTUNE,on"));
+  EXPECT_FALSE(is_from_variable(nullptr) || is_from_variable("on") || is_from_variable("from-NCCLTUNE2"));
+}
+
+TEST(Options, CommasTooManyAskForNothing) { EXPECT_EQ(options_of(",on,,verbose,"), options_of("on,verbose")); }
 
 TEST(Options, AnUnknownKeyListsTheKnownOnes) {
   const ParsedOptions parsed = parse_options("verbose,fast,bind");

@@ -164,10 +164,53 @@ void share_out(Node& node, const std::vector<std::string>& netdevs, const std::v
                           "given out in order"});
 }
 
+int common_bits(const IpAddress& a, const IpAddress& b) {
+  int bits = 0;
+  for (size_t i = 0; i < 4; ++i) {
+    const int same = std::countl_zero(static_cast<uint8_t>(a.bytes[i] ^ b.bytes[i]));
+    bits += same;
+    if (same < 8) break;
+  }
+  return bits;
+}
+
+// Clouds (GCP) give each interface a /32 that no connected route names. The default route's interface takes the address
+// nearest its gateway (at least 8 bits in common; a routed host's address on lo has no such gateway), and where as many
+// interfaces of PCI functions are left as addresses, those follow in order. What remains is lo's.
+void assign_unrouted(Node& node, std::vector<IpAddress> addresses) {
+  const auto by_default = std::find_if(node.routes.begin(), node.routes.end(), [](const Route& route) {
+    return !route.destination.v6 && route.destination.prefix == 0 && route.gateway;
+  });
+  NetInterface* first = by_default == node.routes.end() ? nullptr : find_interface(node, by_default->netdev);
+  const auto has_ipv4 = [](const NetInterface& net) {
+    return std::any_of(net.addresses.begin(), net.addresses.end(), [](const IpAddress& a) { return !a.v6; });
+  };
+  if (first && !has_ipv4(*first)) {
+    const auto bits = [&](const IpAddress& address) { return common_bits(address, *by_default->gateway); };
+    const auto nearest = std::max_element(addresses.begin(), addresses.end(),
+                                          [&](const auto& a, const auto& b) { return bits(a) < bits(b); });
+    if (nearest != addresses.end() && bits(*nearest) >= 8) {
+      add_address(*first, *nearest);
+      addresses.erase(nearest);
+      std::vector<NetInterface*> bare;
+      for (NetInterface& net : node.net)
+        if (net.up && !net.bdf.empty() && !net.bond_member && !has_ipv4(net)) bare.push_back(&net);
+      if (!addresses.empty() && bare.size() == addresses.size()) {
+        for (size_t i = 0; i < bare.size(); ++i) add_address(*bare[i], addresses[i]);
+        addresses.clear();
+        node.notes.push_back({"interfaces", "no route tells whose the /32 addresses are; given out in order"});
+      }
+    }
+  }
+  if (NetInterface* lo = find_interface(node, "lo"))
+    for (const IpAddress& address : addresses) add_address(*lo, address);
+}
+
 void assign_ipv4(const Root& root, Node& node) {
   const auto owners = owners_by_gid(node);
   std::map<std::vector<std::string>, std::vector<IpAddress>> open;  // by the interfaces that could have them
   std::map<std::string, size_t> given;
+  std::vector<IpAddress> unrouted;
   for (IpAddress address : local_ipv4(root)) {
     const Subnet subnet = subnet_of(node, address);
     address.prefix = address.is_loopback() ? 8 : subnet.prefix >= 0 ? subnet.prefix : 32;
@@ -175,15 +218,20 @@ void assign_ipv4(const Root& root, Node& node) {
     NetInterface* net = nullptr;
     if (owner != owners.end()) net = find_interface(node, owner->second);
     if (!net && subnet.netdevs.size() == 1) net = find_interface(node, subnet.netdevs.front());
-    if (!net && subnet.netdevs.empty()) net = find_interface(node, "lo");  // 127.0.0.1, or a /32 of a routed host
+    if (!net && address.is_loopback()) net = find_interface(node, "lo");
     if (net) {
       add_address(*net, address);
       ++given[net->name];
     } else if (!subnet.netdevs.empty()) {
       open[subnet.netdevs].push_back(address);
+    } else if (address.is_link_local()) {
+      node.notes.push_back({address.text(), "no route tells whose this address is; left out"});
+    } else {
+      unrouted.push_back(address);
     }
   }
   for (const auto& [netdevs, addresses] : open) share_out(node, netdevs, addresses, given);
+  if (!unrouted.empty()) assign_unrouted(node, std::move(unrouted));
 }
 
 }  // namespace

@@ -122,12 +122,18 @@ void read_state(const Root& root, const std::string& at, const ReadOptions& opti
   net.mac = more[1].value_or("");
 }
 
+// Names that udev gives to USB network devices ("enp0s20f0u5u2c2"), where the device itself does not show.
+bool is_usb_name(const std::string& name) {
+  return name.starts_with("usb") || name.starts_with("enx") || glob_match("en*u[0-9]*", name);
+}
+
 NetInterface read_one(const Root& root, const std::string& name, const std::string& link, const ReadOptions& options,
                       const Node& node) {
   NetInterface net;
   net.name = name;
   net.bdf = last_bdf(link);
-  net.usb = link.find("/usb") != std::string::npos;
+  net.usb =
+      link.find("/usb") != std::string::npos || (link.find("/virtual/") != std::string::npos && is_usb_name(name));
   const std::string at = link.empty() ? std::string(kInterfaces) + "/" + name : join_link(kInterfaces, link);
   read_state(root, at, options, net);
   const Members members = read_members(root.list(at));

@@ -98,7 +98,8 @@ void read_ipv6(const Root& root, Node& node) {
 std::vector<IpAddress> local_ipv4(const Root& root) {
   std::map<std::array<uint8_t, 16>, IpAddress> found;
   std::optional<IpAddress> last;
-  for (std::string_view line : split_lines(root.read("/proc/net/fib_trie").value_or(""))) {
+  const std::string text = root.read("/proc/net/fib_trie").value_or("");
+  for (std::string_view line : split_lines(text)) {
     line = trim(line);
     if (line.starts_with("|-- ")) {
       last = parse_address(line.substr(4));

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the NVIDIA driver shows in files. Health that only the driver's library tells is nvidia-smi's and DCGM's to
+// report.
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "check/finding.h"
+#include "node/distance.h"
+
+namespace nccltune::check {
+
+namespace {
+
+void driver(const Subject& subject, Report& report) {
+  if (subject.node.gpus.empty()) return;
+  if (subject.node.driver.version.empty())
+    report.fail("nvidia", "no /proc/driver/nvidia/version", "the NVIDIA driver is loaded", "modprobe nvidia");
+  else
+    report.ok("nvidia",
+              subject.node.driver.version + (subject.node.driver.open_modules ? ", open kernel modules" : ""));
+}
+
+// A card that fell off the bus has a PCI function but no entry of the driver.
+void every_gpu_has_its_driver(const Subject& subject, Report& report) {
+  if (subject.node.driver.version.empty()) return;
+  for (const Gpu& gpu : subject.node.gpus) {
+    if (gpu.minor)
+      report.ok(gpu.bdf, "/dev/nvidia" + std::to_string(*gpu.minor));
+    else
+      report.fail(gpu.bdf, "the driver does not list this card", "/proc/driver/nvidia/gpus/" + gpu.bdf,
+                  "look for 'NVRM: Xid ... 79' in the kernel's log, then reset or drain the node");
+  }
+}
+
+void gpudirect(const Subject& subject, Report& report) {
+  if (subject.node.gpus.empty() || subject.node.rdma.empty() || subject.node.driver.version.empty()) return;
+  const auto parts = split(subject.node.kernel_release, '.');
+  const auto major = parse_int(parts[0], 0, 1000);
+  std::string_view second = parts.size() > 1 ? parts[1] : "";
+  const auto minor = parse_int(second.substr(0, second.find_first_not_of("0123456789")), 0, 100000);
+  const bool new_kernel = major && minor && (*major > 5 || (*major == 5 && *minor >= 12));
+  if (subject.node.peermem == true)
+    report.ok("nvidia_peermem", "loaded");
+  else if (new_kernel && subject.node.driver.open_modules)
+    report.ok("DMA-BUF", "kernel " + subject.node.kernel_release + ", open kernel modules");
+  else if (subject.node.peermem == false && major)
+    report.fail("nvidia_peermem",
+                "not loaded, and no DMA-BUF: kernel " + subject.node.kernel_release +
+                    (subject.node.driver.open_modules ? "" : ", proprietary kernel modules"),
+                "nvidia_peermem, or DMA-BUF (kernel 5.12, open kernel modules)", "modprobe nvidia-peermem");
+  else
+    report.skip("nvidia_peermem", "not recorded");
+}
+
+void nearest_nic(const Subject& subject, Report& report) {
+  for (const Gpu& gpu : subject.node.gpus) {
+    Distance used = Distance::unknown, down = Distance::unknown;
+    std::string down_name, used_name;
+    for (const RdmaDevice& device : subject.node.rdma)
+      for (const RdmaPort& port : device.ports) {
+        if (device.bdf.empty()) continue;
+        const Distance d = distance(subject.node, gpu.bdf, device.bdf);
+        const std::string label = fmt::format("{}:{}", device.name, port.number);
+        if (subject.used(device.name, port.number) && d < used) {
+          used = d;
+          used_name = label;
+        }
+        if (!port.active() && d < down) {
+          down = d;
+          down_name = label;
+        }
+      }
+    if (used == Distance::unknown) continue;
+    if (down <= Distance::pxb && down < used)
+      report.fail(gpu.bdf,
+                  fmt::format("{} at {} is down; the nearest that is up is {} at {}", down_name, name(down), used_name,
+                              name(used)),
+                  "the nearest HCA is ACTIVE", "look at cable and switch port of " + down_name);
+    else
+      report.ok(gpu.bdf, fmt::format("{} at {}", used_name, name(used)));
+  }
+}
+
+}  // namespace
+
+const std::vector<Check>& gpu_checks() {
+  static const std::vector<Check> kChecks{
+      {"gpu.driver", "gpu", "without the driver no GPU can be used", "NVIDIA driver documentation", driver},
+      {"gpu.present", "gpu", "a GPU that fell off the bus stops the job at its first CUDA call",
+       "Azure NHC check_gpu_count", every_gpu_has_its_driver},
+      {"gpu.gpudirect", "gpu", "without GPUDirect RDMA every message goes through host memory",
+       "NVIDIA/nccl#897, #1343, #1676", gpudirect},
+      {"gpu.nearest-hca", "gpu", "traffic of this GPU crosses the host bridge or the CPUs",
+       "NCCL documentation, topology", nearest_nic},
+  };
+  return kChecks;
+}
+
+}  // namespace nccltune::check

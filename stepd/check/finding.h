@@ -9,6 +9,7 @@
 #include "base/root.h"
 #include "node/node.h"
 #include "policy/plan.h"
+#include "policy/step.h"
 
 namespace nccltune::check {
 
@@ -33,6 +34,7 @@ struct Subject {
   const Root& root;
   const Node& node;
   const Plan& plan;
+  const Step& step;
   std::optional<CpuSet> mask;  // of this process; absent for a recorded machine
 
   bool live() const { return root.live(); }

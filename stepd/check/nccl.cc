@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "check/finding.h"
+#include "policy/lint.h"
 
 namespace nccltune::check {
 
@@ -78,12 +79,11 @@ void conf_files(const Subject& subject, Report& report) {
   }
 }
 
-// The plan's lint of values that are set already.
 void own_values(const Subject& subject, Report& report) {
-  for (const Note& note : subject.plan.notes)
-    if (note.object.starts_with("NCCL_"))
-      report.warn(note.object, note.text, "a value that selects what is meant",
-                  "nccl-tune plan tells what it would set");
+  std::vector<Note> notes;
+  lint_settings(subject.node, subject.step, notes);
+  for (const Note& note : notes)
+    report.warn(note.object, note.text, "a value that selects what is meant", "nccl-tune plan tells what it would set");
   if (report.empty())
     for (const KeptSetting& kept : subject.plan.kept) report.ok(kept.name, "'" + kept.value + "' from " + kept.source);
 }

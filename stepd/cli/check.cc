@@ -165,8 +165,8 @@ int check(int argc, char** argv) {
     return exit_usage;
   }
   const Plan plan = make_plan(facts->node, facts->policy, facts->step);
-  const auto findings =
-      check::run_checks({facts->root, facts->node, plan, facts->root.live() ? own_cpus() : std::nullopt}, only);
+  const auto findings = check::run_checks(
+      {facts->root, facts->node, plan, facts->step, facts->root.live() ? own_cpus() : std::nullopt}, only);
   const int written =
       finish(json ? text_of(findings_json(plan.host, findings)) : findings_text(findings, style_of_stdout()));
   if (written != exit_ok) return written;

@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/facts.h"
 #include "cli/live_step.h"
 #include "cli/output.h"
 #include "cli/settings.h"
+#include "policy/kept.h"
 
 namespace nccltune::cli {
 
@@ -48,12 +48,8 @@ std::optional<Error> prefer_memory_of(int node) {
 
 // Values of an earlier plan go, for they may be another node's; the user's own stay.
 void apply_environment(const std::vector<EnvSetting>& settings, const Environment& users) {
-  if (const char* mark = std::getenv(kMark)) {
-    const std::string names = mark;
-    for (std::string_view name : split(names, ','))
-      if (!name.empty() && name.find('=') == std::string_view::npos) unsetenv(std::string(name).c_str());
-    unsetenv(kMark);
-  }
+  for (const std::string& name : names_set_by_us(environment_of_process())) unsetenv(name.c_str());
+  unsetenv(kMark);
   for (const EnvSetting& setting : settings)
     if (!users.contains(setting.name)) setenv(setting.name.c_str(), setting.value.c_str(), 1);
   if (!settings.empty()) setenv(kMark, mark_of(settings).c_str(), 1);

@@ -102,6 +102,17 @@ Result<Step> make_step(const FactsOptions& options, const Node& node, Environmen
   return step;
 }
 
+Result<Root> open_root(const FactsOptions& options) {
+  if (options.root.empty()) return Root();
+  auto root = Root::open(options.root);
+  if (!root) return root;
+  if (!root->is_directory("/sys") && !root->is_directory("/proc"))
+    return Error{.object = options.root,
+                 .what = "not a recorded machine: holds neither sys nor proc",
+                 .remedy = "give a folder that has them or a file of 'nccl-tune dump'"};
+  return root;
+}
+
 std::string value_of(const Environment& env, const char* name) {
   auto it = env.find(name);
   return it == env.end() ? "" : it->second;
@@ -142,17 +153,6 @@ void add_step_options(CLI::App& app, FactsOptions& options) {
       ->allow_extra_args(false);
 }
 
-Result<Root> open_root(const FactsOptions& options) {
-  if (options.root.empty()) return Root();
-  auto root = Root::open(options.root);
-  if (!root) return root;
-  if (!root->is_directory("/sys") && !root->is_directory("/proc"))
-    return Error{.object = options.root,
-                 .what = "not a recorded machine: holds neither sys nor proc",
-                 .remedy = "give a folder that has them or a file of 'nccl-tune dump'"};
-  return root;
-}
-
 Result<Environment> environment_of(const FactsOptions& options) {
   Environment env = options.root.empty() ? environment_of_process() : Environment{};
   for (const std::string& text : options.env) {
@@ -164,32 +164,42 @@ Result<Environment> environment_of(const FactsOptions& options) {
   return env;
 }
 
-Result<Facts> gather(const FactsOptions& options) {
-  Facts facts;
+Result<Source> open_source(const FactsOptions& options) {
+  Source source;
   auto root = open_root(options);
   if (!root) return root.error();
-  facts.root = *root;
-  auto policy = open_policy(options, facts.notes);
+  source.root = *root;
+  auto policy = open_policy(options, source.notes);
   if (!policy) return policy.error();
-  facts.policy = *policy;
-  if (auto error = check_profile(options.profile, facts.policy)) return *error;
-  auto given = environment_of(options);
-  if (!given) return given.error();
-  Environment& env = *given;
-  const bool live = facts.root.live();
+  source.policy = *policy;
+  if (auto error = check_profile(options.profile, source.policy)) return *error;
+  if (source.policy.mode != Mode::on)
+    source.notes.push_back({source.policy.sources.empty() ? kPolicyFile : source.policy.sources.front(),
+                            source.policy.mode == Mode::off
+                                ? "'mode: off': the plugin leaves every step alone"
+                                : "'mode: show': the plugin tells its plan and applies nothing"});
+  auto env = environment_of(options);
+  if (!env) return env.error();
+  source.env = *env;
+  const bool live = source.root.live();
+  source.read.home = live ? value_of(source.env, "HOME") : "";
+  source.read.nccl_conf_file = value_of(source.env, "NCCL_CONF_FILE");
+  source.read.probe = source.policy.files();
+  source.read.topology_files = source.policy.topology_files();
+  source.read.probe_access = live;
+  return source;
+}
 
-  ReadOptions read;
-  read.home = live ? value_of(env, "HOME") : "";
-  read.nccl_conf_file = value_of(env, "NCCL_CONF_FILE");
-  read.probe = facts.policy.files();
-  read.topology_files = facts.policy.topology_files();
-  read.probe_access = live;
-  facts.node = read_node(facts.root, read);
-
-  if (live && options.tasks.empty() && options.task_cpus.empty() && in_slurm_task(env)) {
-    facts.step = slurm_step(env, facts.node);
+Result<Facts> gather(const FactsOptions& options) {
+  auto source = open_source(options);
+  if (!source) return source.error();
+  Facts facts{.root = source->root, .policy = source->policy, .notes = source->notes};
+  facts.node = read_node(facts.root, source->read);
+  const bool asked = !options.tasks.empty() || !options.task_cpus.empty();
+  if (facts.root.live() && !asked && in_slurm_task(source->env)) {
+    facts.step = slurm_step(source->env, facts.node);
   } else {
-    auto step = make_step(options, facts.node, std::move(env));
+    auto step = make_step(options, facts.node, source->env);
     if (!step) return step.error();
     facts.step = *step;
   }

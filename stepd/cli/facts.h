@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "base/root.h"
 #include "node/node.h"
+#include "node/read.h"
 #include "policy/policy.h"
 #include "policy/step.h"
 
@@ -26,6 +27,15 @@ struct FactsOptions {
   std::vector<std::string> env;        // NAME=VALUE
 };
 
+// Where the facts come from.
+struct Source {
+  Root root;
+  Policy policy;
+  Environment env;  // what the job has set
+  ReadOptions read;
+  std::vector<Note> notes;  // of the policy
+};
+
 struct Facts {
   Root root;
   Node node;
@@ -38,11 +48,12 @@ void add_root_option(CLI::App& app, FactsOptions& options);
 void add_policy_options(CLI::App& app, FactsOptions& options);
 void add_step_options(CLI::App& app, FactsOptions& options);
 
-// Opens --root; an Error for what is no recorded machine (neither a file nor a folder with sys or proc).
-Result<Root> open_root(const FactsOptions& options);
-
 // What the job has set: the process's own environment, which a recorded machine has nothing to do with, and --env.
 Result<Environment> environment_of(const FactsOptions& options);
+
+// Opens --root and the policy. Any Error is one of usage: what is no recorded machine (neither a file of dump nor a
+// folder with sys or proc), a policy that is wrong, a profile that it does not have.
+Result<Source> open_source(const FactsOptions& options);
 
 // Reads all. Any Error is one of usage: a path, a number or a policy that is wrong.
 Result<Facts> gather(const FactsOptions& options);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "policy/kept.h"
 
 extern char** environ;
 
@@ -100,10 +101,7 @@ Environment environment_of_process() {
 }
 
 Environment without_ours(Environment env) {
-  auto mark = env.find("NCCLTUNE_SET");
-  if (mark == env.end()) return env;
-  const std::string names = mark->second;
-  for (std::string_view name : split(names, ',')) env.erase(std::string(name));
+  for (const std::string& name : names_set_by_us(env)) env.erase(name);
   env.erase("NCCLTUNE_SET");
   return env;
 }

@@ -39,8 +39,9 @@ Json plan_json(const Plan& plan) {
   std::vector<Note> notes = plan.notes;
   for (const TaskPlan& task : plan.tasks) {
     tasks.push_back(task_json(task));
+    const std::string itself = "task " + std::to_string(task.local_id);
     for (const Note& note : task.notes)
-      notes.push_back({"task " + std::to_string(task.local_id), note.object + ": " + note.text});
+      notes.push_back({itself, note.object == itself ? note.text : note.object + ": " + note.text});
   }
   return {{"host", plan.host},       {"platform", plan.platform},
           {"profile", plan.profile}, {"env", settings_json(plan.env)},

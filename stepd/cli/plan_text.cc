@@ -53,7 +53,9 @@ std::string task_text(const TaskPlan& task, const Style& style) {
   std::string out;
   if (!task.why.empty()) out += paragraph(printable(task.why), 6, 6);
   for (const EnvSetting& setting : task.env) out += setting_text(setting, style, 6);
-  for (const Note& note : task.notes) out += paragraph(printable(note.object + ": " + note.text), 6, 10);
+  const std::string itself = fmt::format("task {}", task.local_id);
+  for (const Note& note : task.notes)
+    out += paragraph(printable(note.object == itself ? note.text : note.object + ": " + note.text), 6, 10);
   return out;
 }
 

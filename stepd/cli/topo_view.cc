@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "policy/gid.h"
+#include "policy/interface.h"
 
 namespace nccltune::cli {
 
@@ -21,22 +23,14 @@ std::optional<std::string> value_in_force(const Plan& plan, std::string_view nam
   return std::nullopt;
 }
 
-// NCCL's automatic choice (nccl: src/transport/net_ib/connect.cc): the first RoCE v2 row of the wanted family that is
-// not link-local.
-const Gid* automatic_gid(const RdmaPort& port, bool v6) {
-  auto fits = [v6](const Gid& gid) {
-    return gid.type == GidType::roce_v2 && gid.is_ipv4() != v6 && !gid.is_link_local();
-  };
-  auto row = std::find_if(port.gids.begin(), port.gids.end(), fits);
-  return row == port.gids.end() ? nullptr : &*row;
-}
-
-const Gid* gid_in_force(const RdmaPort& port, const Plan& plan) {
+// The row of the index in force, else the one that NCCL finds by itself.
+const Gid* gid_in_force(const Node& node, const RdmaPort& port, const Plan& plan) {
   if (port.link_layer != "Ethernet") return nullptr;
-  auto index = value_in_force(plan, "NCCL_IB_GID_INDEX");
-  auto wanted = index ? parse_int(*index, 0, 65535) : std::nullopt;
-  if (!wanted) return automatic_gid(port, value_in_force(plan, "NCCL_IB_ADDR_FAMILY") == "AF_INET6");
-  auto row = std::find_if(port.gids.begin(), port.gids.end(), [&](const Gid& gid) { return gid.index == *wanted; });
+  const bool v6 = value_in_force(plan, "NCCL_IB_ADDR_FAMILY") == "AF_INET6";
+  const auto index = value_in_force(plan, "NCCL_IB_GID_INDEX");
+  const int64_t wanted = index ? parse_int(*index, 0, 65535).value_or(-1) : -1;
+  if (wanted < 0) return best_gid(node, port, v6 ? GidFamily::ipv6 : GidFamily::ipv4);
+  auto row = std::find_if(port.gids.begin(), port.gids.end(), [&](const Gid& gid) { return gid.index == wanted; });
   return row == port.gids.end() ? nullptr : &*row;
 }
 
@@ -53,22 +47,9 @@ bool selects(std::string_view value, std::string_view name) {
   return hit != all_but;
 }
 
-bool only_link_local(const NetInterface& net) {
-  return std::all_of(net.addresses.begin(), net.addresses.end(), [](const IpAddress& a) { return a.is_link_local(); });
-}
-
 std::string why_not(const Node& node, const NetInterface& net) {
   if (net.kind == NetKind::loopback) return "loopback";
-  if (net.kind == NetKind::bridge || net.kind == NetKind::veth || net.kind == NetKind::tun ||
-      net.kind == NetKind::dummy || net.kind == NetKind::wireguard || net.kind == NetKind::tunnel)
-    return std::string(name_of(net.kind)) + ": leads to containers, guests or a tunnel";
-  if (net.bond_member) return "member of bond " + net.master;
-  if (!net.master.empty()) return "member of " + net.master;
-  if (!net.up) return "down";
-  if (net.carrier == false) return "no carrier";
-  if (net.addresses.empty()) return "no address";
-  if (only_link_local(net)) return "link-local addresses only";
-  if (net.usb) return "on USB: a BMC or a dongle";
+  if (std::string fault = fault_of_interface(net); !fault.empty()) return fault;
   for (const RdmaDevice& device : node.rdma)
     for (const RdmaPort& port : device.ports)
       if (port.netdev == net.name) return fmt::format("the fabric's: {}:{}", device.name, port.number);
@@ -103,7 +84,7 @@ std::vector<HcaRow> hca_rows(const Node& node, const Plan& plan) {
   std::vector<HcaRow> rows;
   for (const RdmaDevice& device : node.rdma)
     for (const RdmaPort& port : device.ports) {
-      HcaRow row{.device = &device, .port = &port, .gid = gid_in_force(port, plan)};
+      HcaRow row{.device = &device, .port = &port, .gid = gid_in_force(node, port, plan)};
       for (const HcaDecision& decision : plan.hcas)
         if (decision.name == device.name && decision.port == port.number) {
           row.use = decision.use;

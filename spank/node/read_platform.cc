@@ -98,7 +98,12 @@ void probe_files(const Root& root, const ReadOptions& options, Node& node) {
     if (!is_glob(pattern)) {
       found = is_readable(root, pattern);
     } else {
-      for (const std::string& path : expand(root, pattern)) found = found || is_readable(root, path);
+      // The matches too: who asked by wildcard may need to know which file it is.
+      for (const std::string& path : expand(root, pattern)) {
+        if (!is_readable(root, path)) continue;
+        found = true;
+        node.files[path] = true;
+      }
     }
     node.files[pattern] = found;
   }

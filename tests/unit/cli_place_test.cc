@@ -106,6 +106,7 @@ TEST(CliTopoView, GpuDirectIsToldOnlyWhereItIsKnown) {
 // The automatic choice of NCCL where the plan exports no index; the exported index's row where it does.
 TEST(CliTopoView, GidOfAPort) {
   Node node;
+  node.net.push_back({.name = "eth1", .up = true, .running = true, .operstate = "up"});
   RdmaDevice device{.name = "mlx5_0", .bdf = "0000:3b:00.0"};
   RdmaPort port{.number = 1, .state = "ACTIVE", .link_layer = "Ethernet"};
   auto row = [](int index, bool v4, GidType type) {

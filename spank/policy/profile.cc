@@ -56,6 +56,19 @@ std::string sentence(const Profile& profile, const ProfileEnv& setting) {
   return (why.empty() ? "Profile " + profile.name : why) + " (" + setting.where + ").";
 }
 
+// The path of a setting that must be a readable file: itself, or the only one that its wildcards match; "" when there
+// is none or the choice is not clear.
+std::string readable_file(const Node& node, const std::string& value) {
+  if (!is_glob(value)) return has_file(node, value) ? value : "";
+  std::string found;
+  for (const auto& [path, readable] : node.files) {
+    if (!readable || path == value || !glob_match(value, path)) continue;
+    if (!found.empty()) return "";
+    found = path;
+  }
+  return found;
+}
+
 }  // namespace
 
 const Profile* match_profile(const Node& node, const Policy& policy, const std::vector<ChosenPort>& hcas) {
@@ -74,11 +87,12 @@ void plan_profile_env(const Node& node, const Profile& profile, std::vector<EnvS
                       std::vector<Note>& notes) {
   for (const ProfileEnv& setting : profile.env) {
     // A missing topology file is one INFO line in NCCL's log, and GPUDirect RDMA is lost (nccl src/graph/xml.cc).
-    if ((setting.if_file || setting.name == "NCCL_TOPO_FILE") && !has_file(node, setting.value)) {
+    const bool must_exist = setting.if_file || setting.name == "NCCL_TOPO_FILE";
+    const std::string value = must_exist ? readable_file(node, setting.value) : setting.value;
+    if (value.empty())
       notes.push_back({setting.name, "not set: " + setting.value + " cannot be read here (" + setting.where + ")"});
-      continue;
-    }
-    env.push_back({setting.name, setting.value, "profile." + profile.name, sentence(profile, setting)});
+    else
+      env.push_back({setting.name, value, "profile." + profile.name, sentence(profile, setting)});
   }
 }
 

@@ -14,18 +14,24 @@ has() { grep -qE -- "$2" <<<"$1" || fail "no line matches '$2' in:"$'\n'"$1"; }
 lacks() { ! grep -qE -- "$2" <<<"$1" || fail "a line matches '$2' in:"$'\n'"$1"; }
 once() { [ "$(grep -cE -- "$2" <<<"$1")" = 1 ] || fail "not one line matches '$2' in:"$'\n'"$1"; }
 
+# untouched TEXT: the environment of tasks that ran, with nothing of NCCL's or ours in it.
+untouched() {
+  has "$1" '^([0-9]+: )?SLURM_PROCID='
+  lacks "$1" '^([0-9]+: )?(NCCL|NCCLTUNE|UCX|GLOO)_'
+}
+
 # value NAME TEXT: of the first NAME=VALUE line.
 value() { sed -n "s/^\([0-9]*: \)\?$1=//p" <<<"$2" | head -n 1; }
 
 # A hung step fails its test, not the run.
-srun() { timeout 60 srun "$@"; }
-salloc() { timeout 60 salloc "$@"; }
+srun() { timeout 20 srun "$@"; }
+salloc() { timeout 20 salloc "$@"; }
 
-# environment NODE SRUN-OPTION...: a task's NCCL variables and ours on that node, sorted.
+# environment NODE SRUN-OPTION...: of a task on that node, sorted.
 environment() {
   local node=$1
   shift
-  srun -N1 -n1 -w "$node" "$@" env 2>stderr | grep -E '^(NCCL|NCCLTUNE|UCX|GLOO|CUDA)' | sort
+  srun -N1 -n1 -w "$node" "$@" env 2>stderr | sort
 }
 
 # batch SBATCH-OPTION...: submits the script on stdin, waits for its end, prints its output; returns 1 when it failed.
@@ -33,7 +39,7 @@ batch() {
   local job state
   job=$(sbatch --parsable -o batch.out "$@") || return 1
   for _ in $(seq 300); do
-    state=$(scontrol --oneliner show job "$job" | sed -n 's/.* JobState=\([A-Z_]*\) .*/\1/p')
+    state=$(scontrol --oneliner show job "$job" | sed -n 's/.* JobState=\([A-Z_]*\) .*/\1/p' | head -n 1)
     case $state in PENDING | RUNNING | COMPLETING | CONFIGURING) sleep 0.1 ;; *) break ;; esac
   done
   cat batch.out
@@ -41,7 +47,7 @@ batch() {
 }
 
 # The variables of a job's environment survive runuser; so does SLURM_CONF.
-as_user() { runuser -u nobody -- timeout 60 "$@"; }
+as_user() { runuser -u nobody -- timeout 30 "$@"; }
 
 # plugstack WHERE ARG...: what the plugin is told there (a node's name, or "client"), for this test alone.
 plugstack() {

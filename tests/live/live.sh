@@ -36,7 +36,7 @@ run_group() { # FILE PATTERN TALLY
   export n1 n2
   log=$LIVE_DIR/test.log variant=''
   [ "$LIVE_CONSTRAINED" = no ] || variant+=', devices constrained'
-  [ "$LIVE_GRES_ORDER" = pci ] || variant+=', gres by minor'
+  [ "$LIVE_GRES_ORDER" != minor ] || variant+=', gres by minor'
   save_plugstacks
   while read -r name <&3; do
     [[ $name =~ $2 || $group =~ $2 ]] || continue

@@ -25,7 +25,7 @@ may run at once.
   --plugin-arg ARG      a plugstack argument more, such as default=on or policy=FILE; may be repeated
   --side both|client|nodes   who loads the plugin (both)
   --cpus N              CPUs that each node claims (what this host has)
-  --gres-order pci|minor   how gres.conf lists a node's GPUs (pci)
+  --gres-order pci|minor|none   how gres.conf lists a node's GPUs (pci)
   --constrain-devices   cgroup v1: proctrack/cgroup, and task/cgroup with ConstrainDevices=yes; where this host cannot, the
                         script says so and goes on without
   --dir DIR             the folder (a new one under TMPDIR)
@@ -249,7 +249,7 @@ JobAcctGatherType=jobacct_gather/none
 SwitchType=switch/none
 MpiDefault=none
 MailProg=/bin/true
-GresTypes=gpu
+$([ "$gres_order" = none ] || echo GresTypes=gpu)
 ReturnToService=2
 KillWait=2
 MessageTimeout=30
@@ -273,7 +273,7 @@ CONF
     write_plugstack "$dir/$node/etc/plugstack.conf" nodes ${root_arg:+"$root_arg"} "${plugin_args[@]}"
     names=$names${names:+,}$node
     gres=''
-    [ "$gpu_count" = 0 ] || gres=Gres=gpu:$gpu_count
+    [ "$gres_order" = none ] || [ "$gpu_count" = 0 ] || gres=Gres=gpu:$gpu_count
     echo "NodeName=$node NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=$((port + 1 + i)) $hardware $gres" >>"$dir/etc/slurm.conf"
   done
   echo "PartitionName=all Nodes=$names Default=YES MaxTime=60 State=UP OverSubscribe=YES" >>"$dir/etc/slurm.conf"

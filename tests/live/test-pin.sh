@@ -9,6 +9,9 @@ need_two_cpus() {
   [[ $(sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status) == 0-* ]] || skip "needs CPUs 0 and 1"
 }
 
+# Two tasks that have both CPUs each; Slurm binds GPUs only where a node has several tasks.
+both=(-n2 -c2 -O "--cpu-bind=mask_cpu:3,3" --gpus-per-node=2)
+
 # "TASK CPULIST" of each task, sorted.
 masks() {
   srun -N1 "$@" bash -c 'echo "$SLURM_LOCALID $(sed -n "s/^Cpus_allowed_list:[[:space:]]*//p" /proc/self/status)"' 2>stderr |
@@ -18,13 +21,14 @@ masks() {
 test_one_task_beside_its_gpu() {
   need_two_cpus
   want "without" "0 0-1" "$(masks -n1 -c2 --gpus-per-task=1)"
-  want "first GPU" "0 0" "$(masks -n1 -c2 --gpus-per-task=1 --nccl-tune)"
-  want "second GPU" "0 1" "$(masks -n1 -c2 --gpus-per-node=2 --gpu-bind=map_gpu:1 --nccl-tune)"
+  want "with" "0 0" "$(masks -n1 -c2 --gpus-per-task=1 --nccl-tune)"
 }
 
 test_two_tasks_each_beside_its_gpu() {
   need_two_cpus
-  want "pins" "0 0,1 1" "$(masks -n2 -O --cpu-bind=mask_cpu:3,3 --gpus-per-task=1 --nccl-tune)"
+  want "without" "0 0-1,1 0-1" "$(masks "${both[@]}" --gpu-bind=map_gpu:0,1)"
+  want "in order" "0 0,1 1" "$(masks "${both[@]}" --gpu-bind=map_gpu:0,1 --nccl-tune)"
+  want "crossed" "0 1,1 0" "$(masks "${both[@]}" --gpu-bind=map_gpu:1,0 --nccl-tune)"
 }
 
 test_a_mask_without_local_cpus_stays() {
@@ -68,8 +72,8 @@ test_no_gpu_no_pin() {
 
 test_pin_as_an_ordinary_user() {
   need_two_cpus
-  want "CPUs" "Cpus_allowed_list:	1" \
-    "$(as_user srun -n1 -c2 --gpus-per-node=2 --gpu-bind=map_gpu:1 --nccl-tune grep Cpus_allowed_list /proc/self/status)"
+  want "CPUs" "Cpus_allowed_list:	0" \
+    "$(as_user srun -n1 -c2 --gpus-per-task=1 --nccl-tune grep Cpus_allowed_list /proc/self/status)"
 }
 
 test_a_pin_does_not_reach_the_next_step() {
@@ -77,7 +81,7 @@ test_a_pin_does_not_reach_the_next_step() {
   want "pins" "0 0;0 0-1" "$(batch -n1 -c2 --gpus-per-node=2 --nccl-tune <<'SCRIPT'
 #!/bin/bash
 show='echo 0 $(sed -n "s/^Cpus_allowed_list:[[:space:]]*//p" /proc/self/status)'
-{ srun -c2 --gpu-bind=map_gpu:0 bash -c "$show"; srun -c2 --nccl-tune=off bash -c "$show"; } | paste -sd';'
+{ srun -c2 --gpus-per-node=1 bash -c "$show"; srun -c2 --nccl-tune=off bash -c "$show"; } | paste -sd';'
 SCRIPT
 )"
 }

@@ -310,16 +310,28 @@ std::string Root::shown(const std::string& path) const {
 Root Root::recording_into(std::shared_ptr<FileTree> tree) const {
   Root root = *this;
   root.recording_ = std::move(tree);
+  root.recorded_directories_ = std::make_shared<std::map<std::string, std::string>>();
   return root;
 }
 
 // Adds each link on the way to path, its own last one too; returns where the path ends.
 std::optional<std::string> Root::record_links(const std::string& path) const {
-  return follow_links(path, true, [this](const std::string& at) {
+  const auto record = [this](const std::string& at) {
     auto target = link_unrecorded(at);
     if (target) recording_->add(at, FileTree::Kind::link, *target);
     return target;
-  });
+  };
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos || slash == 0) return follow_links(path, true, record);
+  const std::string directory = path.substr(0, slash), name = path.substr(slash);
+  auto known = recorded_directories_->find(directory);
+  if (known == recorded_directories_->end()) {
+    const auto plain = follow_links(directory, true, record);
+    if (!plain) return std::nullopt;
+    known = recorded_directories_->emplace(directory, *plain).first;
+  }
+  const std::string at = known->second == "/" ? name : known->second + name;
+  return record(at) ? follow_links(at, true, record) : at;
 }
 
 void Root::record_names(const std::string& directory, const std::vector<std::string>& names) const {

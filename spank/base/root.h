@@ -3,6 +3,7 @@
 // so that a recorded machine is read by the same code as a live one.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,6 +64,7 @@ class Root {
   std::shared_ptr<const Folder> folder_;
   std::shared_ptr<const FileTree> dump_;
   std::shared_ptr<FileTree> recording_;
+  std::shared_ptr<std::map<std::string, std::string>> recorded_directories_;  // where each asked one ends, links recorded
 };
 
 }  // namespace nccltune

@@ -68,10 +68,11 @@ TEST_F(ConfTest, ProbesAnswerForEveryPatternAsked) {
   ReadOptions options;
   options.probe = {"/opt/vendor/*.xml", "/opt/*/none", "/opt/vendor", "/usr/local/gib"};
   const auto files = read_node(*Root::open(top), options).files;
-  EXPECT_EQ(
-      files,
-      (std::map<std::string, bool>{
-          {"/opt/vendor/*.xml", true}, {"/opt/*/none", false}, {"/opt/vendor", true}, {"/usr/local/gib", false}}));
+  EXPECT_EQ(files, (std::map<std::string, bool>{{"/opt/vendor/*.xml", true},
+                                                {"/opt/vendor/topo-h100.xml", true},
+                                                {"/opt/*/none", false},
+                                                {"/opt/vendor", true},
+                                                {"/usr/local/gib", false}}));
 }
 
 }  // namespace

@@ -93,6 +93,10 @@ ours() {
     pid=${exe#/proc/}; pid=${pid%/exe}
     is_ours "$pid" && echo "$pid"
   done 2>/dev/null
+  # What a task left behind in the background: proctrack/linuxproc loses sight of a daemon.
+  grep -lzs "^SLURM_CONF=$dir/" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do
+    grep -qzs '^SLURM_JOB_ID=' "/proc/$pid/environ" && echo "$pid"
+  done
 }
 
 # Ends every process of ours: asks, waits up to 5 s, then kills.

@@ -34,6 +34,15 @@ test_srun_gives_each_node_its_own_values() {
   want_both "$(srun -l -N2 --nccl-tune env)"
 }
 
+# The shipped policy, through policy= in plugstack.conf.
+test_profiles_of_the_policy() {
+  local env
+  env=$(environment "$n1" --nccl-tune)
+  want "NCCL_IB_TIMEOUT of the RoCE node" 22 "$(value NCCL_IB_TIMEOUT "$env")"
+  want "NCCL_IB_QPS_PER_CONNECTION of the RoCE node" 8 "$(value NCCL_IB_QPS_PER_CONNECTION "$env")"
+  lacks "$(environment "$n2" --nccl-tune)" '^NCCL_IB_(TIMEOUT|QPS_PER_CONNECTION)='
+}
+
 test_without_the_option_nothing_is_set() {
   untouched "$(srun -N2 env)"
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds a JSON document of `nccl-tune topo|plan --json` (stdin) against the fields that it promises: all of them, no other,
-each of its type. usage: fields.py topo|plan"""
+"""Holds JSON documents of `nccl-tune topo|plan|check --json` against the fields that they promise: all of them, no other,
+each of its type. usage: fields.py NAME.topo.json NAME.plan.json ..."""
 import json
 import sys
 
@@ -60,6 +60,12 @@ TOPO = {
     "notes": [NOTE],
 }
 
+CHECK = {
+    "host": text,
+    "counts": {"ok": int, "warn": int, "fail": int, "skip": int},
+    "findings": [{"id": text, "family": text, "status": text, "object": text, "observed": text, "wanted": text, "why": text,
+                  "remedy": text, "source": text}],
+}
 
 def faults(value, kind, where):
     """Every place where value is not of the kind."""
@@ -96,12 +102,15 @@ def empty_words(value, where):
             yield from empty_words(item, f"{where}[{i}]")
 
 
-def main():
-    document = json.load(sys.stdin)
-    found = faults(document, {"topo": TOPO, "plan": PLAN}[sys.argv[1]], "") + list(empty_words(document, ""))
+def faults_of(path):
+    command = path.split(".")[-2]
+    with open(path) as file:
+        document = json.load(file)
+    found = faults(document, {"topo": TOPO, "plan": PLAN, "check": CHECK}[command], "") + list(empty_words(document, ""))
     found += [f".env: {s['name']} is exported with an empty value" for s in document.get("env", []) if s["value"] == ""]
-    if found:
-        sys.exit("\n".join(found))
+    return [f"{path}: {fault}" for fault in found]
 
 
-main()
+found = [fault for path in sys.argv[1:] for fault in faults_of(path)]
+if found:
+    sys.exit("\n".join(found))

@@ -20,14 +20,24 @@ void driver(const Subject& subject, Report& report) {
               subject.node.driver.version + (subject.node.driver.open_modules ? ", open kernel modules" : ""));
 }
 
-// A card that fell off the bus has a PCI function but no entry of the driver.
+// A 3D or display controller of NVIDIA's.
+bool is_nvidia_gpu(const PciDevice& device) {
+  const uint32_t kind = device.class_code.value_or(0) >> 8;
+  return device.vendor == 0x10deu && (kind == 0x0302 || kind == 0x0300);
+}
+
+// A card that the driver lost, or never took, still has a PCI function but no entry of the driver.
 void every_gpu_has_its_driver(const Subject& subject, Report& report) {
   if (subject.node.driver.version.empty()) return;
-  for (const Gpu& gpu : subject.node.gpus) {
-    if (gpu.minor)
-      report.ok(gpu.bdf, "/dev/nvidia" + std::to_string(*gpu.minor));
+  for (const auto& [bdf, device] : subject.node.pci) {
+    if (!is_nvidia_gpu(device)) continue;
+    const Gpu* gpu = subject.node.find_gpu(bdf);
+    if (gpu && gpu->minor)
+      report.ok(bdf, "/dev/nvidia" + std::to_string(*gpu->minor));
+    else if (device.driver == "vfio-pci")
+      report.ok(bdf, "vfio-pci: given to a guest");
     else
-      report.fail(gpu.bdf, "the driver does not list this card", "/proc/driver/nvidia/gpus/" + gpu.bdf,
+      report.fail(bdf, "the driver does not list this card", "/proc/driver/nvidia/gpus/" + bdf,
                   "look for 'NVRM: Xid ... 79' in the kernel's log, then reset or drain the node");
   }
 }

@@ -168,9 +168,11 @@ void access_to_verbs(const Subject& subject, Report& report) {
 
 void firmware(const Subject& subject, Report& report) {
   std::map<std::string, std::map<std::string, std::vector<std::string>>> by_board;  // board -> version -> devices
-  for (const RdmaDevice& device : subject.node.rdma)
-    if (!device.fw_ver.empty())
-      by_board[device.board_id.empty() ? device.hca_type : device.board_id][device.fw_ver].push_back(device.name);
+  for (const RdmaDevice& device : subject.node.rdma) {
+    if (device.fw_ver.empty()) continue;
+    const std::string board = !device.board_id.empty() ? device.board_id : device.hca_type;
+    by_board[board.empty() ? "unknown board" : board][device.fw_ver].push_back(device.name);
+  }
   for (const auto& [board, versions] : by_board) {
     if (versions.size() == 1) {
       report.ok(board, versions.begin()->first);

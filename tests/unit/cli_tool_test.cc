@@ -2,6 +2,7 @@
 // The built tool as a user meets it: messages, exit status, and what exec makes of a process.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -95,11 +96,49 @@ TEST_F(CliTool, ResultsThatCannotBeWritten) {
   const Ran closed = run_tool(words, {}, {true, ""});
   EXPECT_EQ(closed.status, 3);
   EXPECT_EQ(closed.err, "nccl-tune: stdout: cannot write the result: Bad file descriptor\n");
-  Tree folder;
+  // The reader is gone before the tool starts.
   const Ran pipe = run_tool({"exec", "--root", tree.path(), "--policy", policy(), "--", "bash", "-c",
-                             tool_path() + " topo --root " + tree.path() + " --policy " + policy() +
-                                 " | (exec <&-; sleep 0.2); exit ${PIPESTATUS[0]}"});
+                             "{ sleep 0.5; " + tool_path() + " topo --root " + tree.path() + " --policy " + policy() +
+                                 "; } | true; exit ${PIPESTATUS[0]}"});
   EXPECT_EQ(pipe.status, 3) << pipe.err;
+}
+
+TEST_F(CliTool, DumpIsReadBackAndNeverOverwrites) {
+  Tree tree, folder;
+  lay_out_two_gpus(tree, {"0-3", "4-7"});
+  const std::string file = folder.path() + "/node.dump";
+  const Ran first = run_tool({"dump", file, "--root", tree.path(), "--policy", policy()});
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_EQ(first.out, "");
+  expect_usage_error(run_tool({"dump", file, "--root", tree.path(), "--policy", policy()}),
+                     file + ": exists already and is not overwritten");
+  expect_usage_error(run_tool({"dump", folder.path() + "/no/such", "--root", tree.path(), "--policy", policy()}),
+                     folder.path() + "/no/such: cannot be created: No such file or directory");
+  std::ifstream in(file);
+  std::stringstream text;
+  text << in.rdbuf();
+  EXPECT_EQ(run_tool({"dump", "-", "--root", tree.path(), "--policy", policy()}).out, text.str());
+  const json tasks =
+      json::parse(run_tool({"plan", "--root", tree.path(), "--policy", policy(), "--json"}).out)["tasks"];
+  const Ran again = run_tool({"plan", "--root", file, "--policy", policy(), "--json"});
+  ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(json::parse(again.out)["tasks"], tasks);
+}
+
+TEST_F(CliTool, CheckExitsWithOneForAFailure) {
+  Tree tree;
+  lay_out_two_gpus(tree, {"0-3", "4-7"});
+  const std::vector<std::string> words{"check", "--root", tree.path(), "--policy", policy()};
+  const Ran good = run_tool(words);
+  EXPECT_EQ(good.status, 0) << good.out;
+  std::filesystem::remove_all(tree.path() + "/proc/driver/nvidia/gpus/0000:81:00.0");
+  const Ran bad = run_tool(words);
+  EXPECT_EQ(bad.status, 1) << bad.out;
+  EXPECT_NE(bad.out.find("fail  0000:81:00.0: the driver does not list this card"), std::string::npos) << bad.out;
+  auto only = words;
+  only.insert(only.end(), {"--only", "net"});
+  EXPECT_EQ(run_tool(only).status, 0);
+  expect_usage_error(run_tool({"check", "--only", "rmda"}), "--only: unknown family 'rmda'; did you mean 'rdma'?");
 }
 
 TEST_F(CliTool, ATaskForEachGpu) {

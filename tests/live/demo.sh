@@ -39,18 +39,18 @@ wait_for_job() {
   [ "${state%% *}" = COMPLETED ]
 }
 
+# For a task a GPU, as jobs on such nodes run: the plan is the node's, the pins are each task's.
 show_plans() {
-  local node root
+  local node gpus where names
+  read -ra names <<<"$DEMO_RECORDS"
   for node in $LIVE_NODES; do
-    root=$LIVE_DIR/$node/root
-    if [ -d "$root" ]; then
-      title "The plan of $node (${DEMO_RECORDS%% *}, recorded): nccl-tune plan"
-      DEMO_RECORDS=${DEMO_RECORDS#* }
-    else
-      title "The plan of $node (this machine): nccl-tune plan"
-      root=/
-    fi
-    nccl-tune plan --root "$root" --policy "$LIVE_DIR/etc/nccl-tune.yaml" --tasks 1 || return 1
+    gpus=$(grep -c '^Name=gpu' "$LIVE_DIR/$node/etc/gres.conf")
+    [ "$gpus" -gt 0 ] || gpus=1
+    where=()
+    if [ -d "$LIVE_DIR/$node/root" ]; then where=(--root "$LIVE_DIR/$node/root"); fi
+    title "The plan of $node (${names[0]:-this machine}) for a task a GPU: nccl-tune plan --tasks $gpus"
+    names=("${names[@]:1}")
+    nccl-tune plan "${where[@]}" --policy "$LIVE_DIR/etc/nccl-tune.yaml" --tasks "$gpus" || return 1
   done
 }
 
@@ -82,6 +82,7 @@ main() {
   if [ "$gpus" -gt 0 ] && [ -x "$out/nccl-tune-worker-nccl" ]; then
     echo "demo: $gpus GPUs here: one node, a task each"
     machines=(--nodes 1 --live)
+    records=()
     arguments=(-N1 "--ntasks-per-node=$gpus" "--gpus-per-node=$gpus")
   else
     echo "demo: no GPU with the nccl worker here: two recorded machines as nodes, measured with the host worker (memory over TCP)"

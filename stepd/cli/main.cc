@@ -11,6 +11,10 @@
 #include "cli/output.h"
 
 namespace nccltune::cli {
+
+// Weak: a build may leave the benchmark out, and the other commands do not need it.
+int bench(int argc, char** argv) __attribute__((weak));
+
 namespace {
 
 struct Command {
@@ -65,6 +69,10 @@ int dispatch(int argc, char** argv) {
   if (word == "--version" || word == "-V") return finish("nccl-tune " NCCLTUNE_VERSION "\n");
   auto command = std::find_if(kCommands.begin(), kCommands.end(), [&](const Command& c) { return word == c.name; });
   if (command == kCommands.end()) return refuse(std::string(word));
+  if (!command->run) {
+    say({.object = command->name, .what = "left out of this build"});
+    return exit_cannot_run;
+  }
   return command->run(argc - 1, argv + 1);
 }
 

@@ -186,7 +186,9 @@ built          = $(if $($(1).why),,$($(1).file))
 INSTALLED = $(addsuffix :$(plugindir),$(call built,plugin)) $(addsuffix :$(bindir),$(call built,tool)) \
   $(addsuffix :$(libexecdir)/nccl-tune,$(call built,host-worker) $(call built,nccl-worker)) \
   $(O)/nccl-tune.conf:$(plugstackdir) $(addsuffix :$(docdir),README.md CHANGELOG.md LICENSE) \
-  $(addsuffix :$(docdir)/examples,$(wildcard examples/*))
+  $(addsuffix :$(docdir)/examples,$(wildcard examples/*)) \
+  $(foreach m,$(wildcard etc/man/*),$(m):$(prefix)/share/man/man$(subst .,,$(suffix $(m)))) \
+  etc/bash_completion.d/nccl-tune:$(prefix)/share/bash-completion/completions
 POLICY = $(DESTDIR)$(sysconfdir)/nccl-tune.yaml
 $(O)/nccl-tune.conf: etc/plugstack.conf.d/nccl-tune.conf $(O)/flags
 	$(Q)sed 's|[^[:space:]]*nccl_tune\.so|$(plugindir)/nccl_tune.so|' $< >$@

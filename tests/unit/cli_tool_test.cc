@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-class CliTool : public testing::Test {
+class CliTool : public ::testing::Test {
  protected:
   void SetUp() override {
     if (tool_path().empty()) GTEST_SKIP() << "nccl-tune was not built";

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interface for NCCL's sockets, what the user has set, and what is wrong with it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "policy/extra_env.h"
+#include "policy/kept.h"
+#include "unit/node_builder.h"
+#include "unit/policy_shipped.h"
+
+namespace nccltune {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using namespace testing;  // NOLINT(google-build-using-namespace): the builder
+
+Plan plan_of(const NodeBuilder& machine, Environment env = {}, Policy policy = {}, Step step = {}) {
+  step.env = std::move(env);
+  return plan_node(machine.node, policy, step);
+}
+std::string interface_of(const NodeBuilder& machine, Step step = {}, Policy policy = {}) {
+  return value_of(plan_of(machine, {}, std::move(policy), std::move(step)).env, "NCCL_SOCKET_IFNAME");
+}
+
+NodeBuilder one_gpu() {
+  NodeBuilder machine;
+  machine.gpu(0);
+  return machine;
+}
+
+TEST(InterfaceCases, F23ExactNameDoesNotTakeTheVlans) {
+  NodeBuilder machine = one_gpu();
+  machine.net("bond0", "10.0.0.5/24", NetKind::bond);
+  machine.net("bond0.2973", "10.29.0.5/24", NetKind::vlan).lower = "bond0";
+  machine.net("bond0.2973.1", "fe80::1/64", NetKind::vlan).lower = "bond0.2973";
+  EXPECT_EQ(interface_of(machine), "=bond0");
+}
+
+TEST(InterfaceCases, VlanThatCarriesTheNodeAddress) {
+  NodeBuilder machine = one_gpu();
+  machine.net("bond0", "10.0.0.5/24", NetKind::bond);
+  machine.net("bond0.2973", "10.29.0.5/24", NetKind::vlan).lower = "bond0";
+  Step step;
+  step.node_address = "10.29.0.5";
+  EXPECT_EQ(interface_of(machine, step), "=bond0.2973");
+}
+
+TEST(InterfaceCases, F26VethOfAContainerIsNeverChosen) {
+  NodeBuilder machine = one_gpu();
+  machine.net("veth1a2b", "172.18.0.1/16", NetKind::veth);
+  machine.net("eth0", "192.168.1.23/24");
+  EXPECT_EQ(interface_of(machine), "=eth0");
+}
+
+TEST(InterfaceCases, F28DockerBridgeIsNeverChosen) {
+  NodeBuilder machine = one_gpu();
+  machine.net("docker0", "172.17.0.1/16", NetKind::bridge);
+  machine.net("enp159s0", "10.3.0.4/24");
+  EXPECT_EQ(interface_of(machine), "=enp159s0");
+}
+
+TEST(InterfaceCases, VethThatIsAPodsWayOut) {
+  NodeBuilder machine = one_gpu();
+  machine.net("eth0", "10.244.3.7/24", NetKind::veth);
+  machine.net("net1", "10.152.0.12/24", NetKind::macvlan);
+  machine.default_route("eth0");
+  EXPECT_EQ(interface_of(machine), "=eth0");
+}
+
+TEST(InterfaceCases, BridgeThatHasTheNodeAddress) {
+  NodeBuilder machine = one_gpu();
+  machine.net("eno1", "").master = "br0";
+  machine.net("br0", "10.0.0.7/24", NetKind::bridge);
+  Step step;
+  step.node_address = "10.0.0.7";
+  EXPECT_EQ(interface_of(machine, step), "=br0");
+}
+
+TEST(InterfaceCases, NeverVpnUsbTapSlaveCarrierlessOrLinkLocal) {
+  NodeBuilder machine = one_gpu();
+  machine.net("wg0", "10.200.0.1/24", NetKind::wireguard);
+  machine.net("tailscale0", "100.64.0.9/32", NetKind::tun);
+  machine.net("enx0", "192.168.100.2/24").usb = true;
+  machine.net("tap0", "10.201.0.1/24", NetKind::tun);
+  machine.net("bmc0", "169.254.0.2/16");
+  NetInterface& slave = machine.net("eno1", "10.202.0.1/24");
+  slave.bond_member = true;
+  slave.master = "bond0";
+  machine.net("eno2", "10.203.0.1/24").carrier = false;
+  machine.default_route("tailscale0");
+  EXPECT_EQ(interface_of(machine), "(unset)");
+  machine.net("eno3", "10.204.0.1/24");
+  EXPECT_EQ(interface_of(machine), "=eno3");
+}
+
+TEST(InterfaceCases, DefaultRouteOfTheLowestMetric) {
+  NodeBuilder machine = one_gpu();
+  machine.net("eth0", "10.0.0.5/24");
+  machine.net("eth1", "10.1.0.5/24");
+  machine.default_route("eth0", 200);
+  machine.default_route("eth1", 100);
+  EXPECT_EQ(interface_of(machine), "=eth1");
+}
+
+TEST(InterfaceCases, SlurmsAddressBeforeTheDefaultRoute) {
+  NodeBuilder machine = one_gpu();
+  machine.net("eth0", "10.0.0.5/24");
+  machine.net("eth1", "10.1.0.5/24");
+  machine.default_route("eth0");
+  Step step;
+  step.node_address = "10.1.0.5";
+  EXPECT_EQ(interface_of(machine, step), "=eth1");
+  step.node_address = "127.0.1.1";  // Debian's /etc/hosts
+  EXPECT_EQ(interface_of(machine, step), "=eth0");
+}
+
+TEST(InterfaceCases, IpoibOnlyWhereNothingElseHasAnAddress) {
+  NodeBuilder machine = one_gpu();
+  machine.net("ib0", "10.128.0.44/16", NetKind::ipoib);
+  machine.net("eth0", "10.0.0.5/24");
+  EXPECT_EQ(interface_of(machine), "=eth0");
+  machine.node.net.pop_back();
+  EXPECT_EQ(interface_of(machine), "=ib0");
+}
+
+TEST(InterfaceCases, F31NodeAddressOnLo) {
+  NodeBuilder machine = one_gpu();
+  machine.node.net[0].addresses.push_back(ip("10.255.3.7/32"));
+  machine.net("swp1", "fe80::1/64");
+  EXPECT_EQ(interface_of(machine), "=lo");
+  EXPECT_THAT(notes_of(plan_of(machine).notes, "lo"), HasSubstr("127.0.0.1"));
+  Step step;
+  step.node_address = "10.255.3.7";
+  machine.net("eth9", "10.9.0.1/24");
+  EXPECT_EQ(interface_of(machine, step), "=lo");
+}
+
+TEST(InterfaceCases, NothingButLoIsNotChosen) { EXPECT_EQ(interface_of(one_gpu()), "(unset)"); }
+
+TEST(InterfaceCases, F30TwoInterfacesInOneSubnet) {
+  NodeBuilder machine = one_gpu();
+  machine.net("eth0", "10.0.1.5/20");
+  machine.net("eth1", "10.0.2.5/20");
+  EXPECT_THAT(notes_of(plan_of(machine).notes, "10.0.0.0/20"), HasSubstr("eth0 and eth1"));
+}
+
+TEST(InterfaceCases, PolicyNamesTheInterface) {
+  NodeBuilder machine = one_gpu();
+  machine.net("eth0", "10.0.0.5/24");
+  machine.net("eth1", "10.1.0.5/24");
+  machine.default_route("eth0");
+  Policy policy;
+  policy.socket_ifname = Sourced{"eth1", "site.yaml:7"};
+  const Plan plan = plan_of(machine, {}, policy);
+  EXPECT_EQ(value_of(plan.env, "NCCL_SOCKET_IFNAME"), "=eth1");
+  EXPECT_EQ(value_of(plan.env, "GLOO_SOCKET_IFNAME"), "eth1");
+  EXPECT_THAT(plan.env[0].why, HasSubstr("site.yaml:7"));
+  policy.socket_ifname->value = "eth7";
+  EXPECT_EQ(interface_of(machine, {}, policy), "=eth0");
+  EXPECT_THAT(notes_of(plan_of(machine, {}, policy).notes, "eth7"), HasSubstr("is not on this node"));
+}
+
+TEST(InterfaceCases, PrivateNetworkNamespaceIsLeftAlone) {
+  NodeBuilder machine = one_gpu();
+  machine.hca({"mlx5_0", 0});
+  machine.net("eth0", "10.0.0.5/24");
+  Step step;
+  step.private_network = true;
+  const Plan plan = plan_of(machine, {}, {}, step);
+  EXPECT_EQ(value_of(plan.env, "NCCL_IB_HCA"), "(unset)");
+  EXPECT_EQ(value_of(plan.env, "NCCL_SOCKET_IFNAME"), "(unset)");
+  EXPECT_NE(notes_of(plan.notes, "network"), "");
+}
+
+// ---- what is set already
+
+NodeBuilder fabric() {
+  NodeBuilder machine;
+  machine.gpus({0, 16});
+  machine.hca({"mlx5_1", 0, "Ethernet", 200, 0x1021, "10.1.0.2/24", "rail0"});
+  machine.hca({"mlx5_10", 16, "Ethernet", 200, 0x1021, "10.2.0.2/24", "rail1"});
+  machine.net("eth0", "192.168.0.9/24");
+  machine.default_route("eth0");
+  return machine;
+}
+
+TEST(Kept, TheUsersValueWinsAndIsTold) {
+  const Plan plan = plan_of(fabric(), {{"NCCL_IB_HCA", "=mlx5_1:1"}, {"NCCL_SOCKET_IFNAME", ""}});
+  EXPECT_EQ(value_of(plan.env, "NCCL_IB_HCA"), "(unset)");
+  ASSERT_EQ(plan.kept.size(), 2u);
+  EXPECT_EQ(plan.kept[0].name, "NCCL_IB_HCA");
+  EXPECT_EQ(plan.kept[0].value, "=mlx5_1:1");
+  EXPECT_EQ(plan.kept[0].source, "environment");
+  EXPECT_EQ(plan.kept[0].planned, "=mlx5_1:1,mlx5_10:1");
+  EXPECT_EQ(plan.kept[1].name, "NCCL_SOCKET_IFNAME");  // even an empty value is the user's
+}
+
+TEST(Kept, WhatAnOuterStepSetIsNotTheUsers) {
+  const Plan plan = plan_of(fabric(), {{"NCCL_IB_HCA", "=mlx5_77:1"}, {"NCCLTUNE_SET", "NCCL_IB_HCA,NCCL_IB_TC"}});
+  EXPECT_EQ(value_of(plan.env, "NCCL_IB_HCA"), "=mlx5_1:1,mlx5_10:1");
+  EXPECT_TRUE(plan.kept.empty());
+}
+
+TEST(Kept, ConfFilesCountAsSetAndTheEnvironmentGoesFirst) {
+  NodeBuilder machine = fabric();
+  machine.node.nccl_conf = {{"NCCL_IB_HCA", "=mlx5_1", "/home/u/.nccl.conf", 2},
+                            {"NCCL_IB_HCA", "=mlx5_9", "/etc/nccl.conf", 3},
+                            {"NCCL_DEBUG", "INFO", "/etc/nccl.conf", 4}};
+  Plan plan = plan_of(machine);
+  ASSERT_EQ(plan.kept.size(), 1u);
+  EXPECT_EQ(plan.kept[0].source, "/home/u/.nccl.conf:2");
+  EXPECT_EQ(plan.kept[0].value, "=mlx5_1");
+  plan = plan_of(machine, {{"NCCL_IB_HCA", "=mlx5_10"}});
+  EXPECT_EQ(plan.kept[0].source, "environment");
+}
+
+TEST(Kept, AContainerDoesNotSeeTheHostsConfFiles) {
+  NodeBuilder machine = fabric();
+  machine.node.nccl_conf = {{"NCCL_IB_HCA", "=mlx5_1", "/etc/nccl.conf", 3},
+                            {"NCCL_DEBUG", "INFO", "/etc/nccl.conf", 4},
+                            {" NCCL_BLANK", "1", "/etc/nccl.conf", 5}};
+  Step step;
+  step.container = true;
+  const Plan plan = plan_of(machine, {{"NCCL_DEBUG", "WARN"}}, {}, step);
+  EXPECT_EQ(value_of(plan.env, "NCCL_IB_HCA"), "=mlx5_1");
+  EXPECT_EQ(value_of(plan.env, "NCCL_DEBUG"), "(unset)");
+  EXPECT_EQ(value_of(plan.env, " NCCL_BLANK"), "(unset)");
+  for (const EnvSetting& setting : plan.env) {
+    if (setting.name != "NCCL_IB_HCA") continue;
+    EXPECT_THAT(setting.why, HasSubstr("/etc/nccl.conf:3"));
+  }
+}
+
+TEST(Kept, NothingIsExportedTwice) {
+  Step step;
+  step.container = true;
+  step.sharp = true;
+  NodeBuilder machine = fabric();
+  machine.node.nccl_conf = {{"UCX_NET_DEVICES", "mlx5_1:1", "/etc/nccl.conf", 1}};
+  const Plan plan = plan_of(machine, {}, shipped_policy(), step);
+  std::set<std::string> names;
+  for (const EnvSetting& setting : plan.env) EXPECT_TRUE(names.insert(setting.name).second) << setting.name;
+}
+
+// ---- lint
+
+std::string lint(const NodeBuilder& machine, const std::string& name, const std::string& value) {
+  return notes_of(plan_of(machine, {{name, value}}).notes, name);
+}
+
+TEST(Lint, F01PrefixTakesMore) {
+  EXPECT_THAT(lint(fabric(), "NCCL_IB_HCA", "mlx5_1"), HasSubstr("also takes mlx5_10"));
+  EXPECT_EQ(lint(fabric(), "NCCL_IB_HCA", "=mlx5_1"), "");
+  EXPECT_EQ(lint(fabric(), "NCCL_IB_HCA", "mlx5"), "");  // meant so
+}
+
+TEST(Lint, F03CaretsAndEqualsInsideTheList) {
+  EXPECT_THAT(lint(fabric(), "NCCL_IB_HCA", "^mlx5_1,^mlx5_10"), HasSubstr("'^=mlx5_1,mlx5_10'"));
+  EXPECT_THAT(lint(fabric(), "NCCL_IB_HCA", "^=mlx5_1,^=mlx5_10"), HasSubstr("'^=mlx5_1,mlx5_10'"));
+  EXPECT_THAT(lint(fabric(), "NCCL_IB_HCA", "=^mlx5_1"), HasSubstr("in this order"));
+  EXPECT_EQ(lint(fabric(), "NCCL_IB_HCA", "^=mlx5_1"), "");
+}
+
+TEST(Lint, PortNumberOutOfRange) {
+  EXPECT_THAT(lint(fabric(), "NCCL_IB_HCA", "=mlx5_1:18446744073709551615"), HasSubstr("not a number from 1 to 254"));
+  EXPECT_THAT(lint(fabric(), "NCCL_IB_HCA", "=mlx5_1:2"), HasSubstr("has no port 2"));
+}
+
+TEST(Lint, DeviceThatIsNotThereAndEmptyLists) {
+  EXPECT_THAT(lint(fabric(), "NCCL_IB_HCA", "=mlx5_5"), HasSubstr("no device of this node"));
+  EXPECT_THAT(lint(fabric(), "NCCL_IB_HCA", ""), HasSubstr("every device"));
+  EXPECT_THAT(lint(fabric(), "NCCL_IB_HCA", "^"), HasSubstr("no device at all"));
+}
+
+TEST(Lint, MixedLinkLayers) {
+  NodeBuilder machine = fabric();
+  machine.hca({"mlx5_2", 3});
+  EXPECT_THAT(lint(machine, "NCCL_IB_HCA", "=mlx5_1,mlx5_2"), HasSubstr("mixes InfiniBand"));
+}
+
+TEST(Lint, F17UsersRowIsRoceV1) {
+  EXPECT_THAT(lint(fabric(), "NCCL_IB_GID_INDEX", "2"), HasSubstr("row 2 is RoCE v1 on mlx5_1:1 (3 is right)"));
+  EXPECT_THAT(lint(fabric(), "NCCL_IB_GID_INDEX", "1"), HasSubstr("is link-local"));
+  EXPECT_THAT(lint(fabric(), "NCCL_IB_GID_INDEX", "9"), HasSubstr("is unset"));
+  EXPECT_EQ(lint(fabric(), "NCCL_IB_GID_INDEX", "3"), "");
+}
+
+TEST(Lint, EmptyGidIndexReadsAsZero) { EXPECT_THAT(lint(fabric(), "NCCL_IB_GID_INDEX", ""), HasSubstr("reads as 0")); }
+
+TEST(Lint, F25InterfaceThatDoesNotExist) {
+  EXPECT_THAT(lint(fabric(), "NCCL_SOCKET_IFNAME", "eth2"), HasSubstr("NCCL will fail"));
+  EXPECT_THAT(lint(fabric(), "NCCL_SOCKET_IFNAME", "=rail"), HasSubstr("NCCL will fail"));
+  EXPECT_EQ(lint(fabric(), "NCCL_SOCKET_IFNAME", "eth"), "");
+}
+
+TEST(Lint, InterfacePrefixAndLostExclusions) {
+  NodeBuilder machine = fabric();
+  machine.net("eth0.5", "10.55.0.1/24", NetKind::vlan);
+  EXPECT_THAT(lint(machine, "NCCL_SOCKET_IFNAME", "eth0"), HasSubstr("also takes eth0.5"));
+  EXPECT_THAT(lint(machine, "NCCL_SOCKET_IFNAME", "^docker0"), HasSubstr("add lo"));
+  EXPECT_EQ(lint(machine, "NCCL_SOCKET_IFNAME", "^docker0,lo"), "");
+}
+
+TEST(Lint, ConfFileBlanks) {
+  NodeBuilder machine = fabric();
+  machine.node.nccl_conf = {{" NCCL_IB_HCA", "=mlx5_1", "/etc/nccl.conf", 3},
+                            {"NCCL_DEBUG", "INFO ", "/etc/nccl.conf", 4}};
+  const Plan plan = plan_of(machine);
+  EXPECT_THAT(notes_of(plan.notes, "/etc/nccl.conf:3"), HasSubstr("holds a blank"));
+  EXPECT_THAT(notes_of(plan.notes, "/etc/nccl.conf:4"), HasSubstr("holds a blank"));
+}
+
+// ---- plugin, peers, sharp, torch
+
+TEST(ExtraEnv, F39NoPluginUnlessOneIsWanted) {
+  EXPECT_EQ(value_of(plan_of(fabric()).env, "NCCL_NET_PLUGIN"), "none");
+  EXPECT_EQ(value_of(plan_of(fabric(), {{"NCCL_COLLNET_ENABLE", "1"}}).env, "NCCL_NET_PLUGIN"), "(unset)");
+  EXPECT_EQ(value_of(plan_of(one_gpu()).env, "NCCL_NET_PLUGIN"), "(unset)");
+}
+
+TEST(ExtraEnv, PeersFollowTheFabric) {
+  EXPECT_EQ(value_of(plan_of(fabric()).env, "UCX_NET_DEVICES"), "mlx5_1:1,mlx5_10:1");
+  EXPECT_EQ(value_of(plan_of(fabric(), {{"UCX_TLS", "tcp,self,sm"}}).env, "UCX_NET_DEVICES"), "eth0");
+  EXPECT_EQ(value_of(plan_of(fabric()).env, "CUDA_DEVICE_ORDER"), "PCI_BUS_ID");
+}
+
+TEST(ExtraEnv, SharpNeedsInfiniBandAndAPlugin) {
+  NodeBuilder machine;
+  machine.gpu(0);
+  machine.hca({"mlx5_0", 0});
+  Step step;
+  step.sharp = true;
+  EXPECT_THAT(notes_of(plan_of(machine, {}, {}, step).notes, "sharp"), HasSubstr("no libnccl-net.so"));
+  machine.node.files["/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so"] = true;
+  const Plan plan = plan_of(machine, {}, {}, step);
+  EXPECT_EQ(value_of(plan.env, "NCCL_COLLNET_ENABLE"), "1");
+  EXPECT_EQ(value_of(plan.env, "NCCL_NET_PLUGIN"), "(unset)");
+  EXPECT_THAT(notes_of(plan_of(fabric(), {}, {}, step).notes, "sharp"), HasSubstr("not InfiniBand"));
+}
+
+TEST(ExtraEnv, TorchFromSlurm) {
+  Step step;
+  step.torch = true;
+  Task task;
+  task.local_id = 1;
+  task.env = {{"SLURM_PROCID", "5"},  {"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_STEP_NODELIST", "gpu[03-04],m1"},
+              {"SLURM_JOB_ID", "77"}, {"CUDA_VISIBLE_DEVICES", "0"}, {"MASTER_PORT", "29500"}};
+  const NodeBuilder machine = one_gpu();
+  const TaskPlan plan = plan_task(machine.node, Plan{}, {}, step, task);
+  EXPECT_EQ(value_of(plan.env, "MASTER_ADDR"), "gpu03");
+  EXPECT_EQ(value_of(plan.env, "RANK"), "5");
+  EXPECT_EQ(value_of(plan.env, "WORLD_SIZE"), "8");
+  EXPECT_EQ(value_of(plan.env, "LOCAL_RANK"), "1");
+  EXPECT_EQ(value_of(plan.env, "MASTER_PORT"), "(unset)");  // the user's
+  EXPECT_EQ(first_host("n1"), "n1");
+  EXPECT_EQ(first_host("n1,n2"), "n1");
+  EXPECT_EQ(first_host("n[7,9]-ib"), "n7-ib");
+  EXPECT_EQ(first_host("n[7"), "");
+}
+
+}  // namespace
+}  // namespace nccltune

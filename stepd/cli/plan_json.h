@@ -10,7 +10,7 @@ namespace nccltune::cli {
 
 using Json = nlohmann::ordered_json;
 
-// The plan as a document: every field is always there and keeps its name; README.md lists them.
+// The plan as a document: every field is always there and keeps its name; tests/golden/fields.py lists them.
 Json plan_json(const Plan& plan);
 
 Json settings_json(const std::vector<EnvSetting>& settings);

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The run as one JSON document (etc/nccl-tune-bench.schema.json), valid after every row: its tail is rewritten in
+// place, so that a killed run leaves what it did.
+#pragma once
+
+#include "bench/report.h"
+#include "bench/sink.h"
+
+namespace nccltune::bench {
+
+class JsonReporter : public Reporter {
+ public:
+  explicit JsonReporter(Sink sink) : sink_(std::move(sink)) {}
+  void start(const RunInfo& info) override;
+  void add(const Row& row) override;
+  void finish(const Ending& ending) override;
+
+ private:
+  Sink sink_;
+  RunInfo info_;
+  uint64_t end_of_rows_ = 0;
+  bool first_ = true;
+};
+
+}  // namespace nccltune::bench

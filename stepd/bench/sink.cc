@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/sink.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "bench/text.h"
+
+namespace nccltune::bench {
+namespace {
+
+constexpr int kMostNames = 1000;
+
+bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+
+bool is_stdout(const std::string& path, int stdout_fd) {
+  struct stat named, out;
+  return lstat(path.c_str(), &named) == 0 && fstat(stdout_fd, &out) == 0 && S_ISREG(named.st_mode) &&
+         same_file(named, out);
+}
+
+}  // namespace
+
+Sink::Sink(int fd, std::string name, bool borrowed) : fd_(fd), name_(std::move(name)), borrowed_(borrowed) {}
+
+Sink::Sink(Sink&& other) noexcept
+    : fd_(other.fd_), name_(std::move(other.name_)), borrowed_(other.borrowed_), broken_(other.broken_) {
+  other.fd_ = -1;
+}
+
+Sink::~Sink() {
+  if (fd_ >= 0 && !borrowed_) close(fd_);
+}
+
+void Sink::fail(const char* doing) {
+  broken_ = true;
+  std::fprintf(stderr, "nccl-tune: %s: cannot %s: %s; the report goes on without it\n", name_.c_str(), doing,
+               std::strerror(errno));
+}
+
+void Sink::write(std::string_view text) {
+  while (!broken_ && !text.empty()) {
+    const ssize_t n = ::write(fd_, text.data(), text.size());
+    if (n >= 0)
+      text.remove_prefix(n);
+    else if (errno != EINTR)
+      fail("write");
+  }
+}
+
+void Sink::write_at(uint64_t offset, std::string_view text) {
+  const uint64_t end = offset + text.size();
+  while (!broken_ && !text.empty()) {
+    const ssize_t n = pwrite(fd_, text.data(), text.size(), static_cast<off_t>(offset));
+    if (n >= 0) {
+      text.remove_prefix(n);
+      offset += n;
+    } else if (errno != EINTR) {
+      fail("write");
+    }
+  }
+  if (!broken_ && ftruncate(fd_, static_cast<off_t>(end)) != 0 && errno != EINVAL) fail("truncate");
+}
+
+bool Sink::is_file_of(int fd) const {
+  struct stat mine, other;
+  return fstat(fd_, &mine) == 0 && fstat(fd, &other) == 0 && same_file(mine, other);
+}
+
+Result<Sink> open_named(const std::string& path) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) return Error{path, "cannot write", std::strerror(errno), ""};
+  return Sink(fd, path);
+}
+
+Result<JobFile> open_job_file(const std::string& job, const std::string& step, int stdout_fd) {
+  std::string first = "nccl_test_" + job + ".out";
+  if (is_stdout(first, stdout_fd)) return JobFile{};
+  for (int i = -1; i < kMostNames; ++i) {
+    const std::string name = i < 0    ? first
+                             : i == 0 ? "nccl_test_" + job + "." + step + ".out"
+                                      : "nccl_test_" + job + "." + step + "." + std::to_string(i) + ".out";
+    const int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd >= 0) {
+      JobFile file{Sink(fd, name), ""};
+      if (i >= 0) file.note = print("%s exists and is left as it is; the report is in %s", first.c_str(), name.c_str());
+      return file;
+    }
+    if (errno != EEXIST && errno != ELOOP)
+      return Error{name, "cannot write", std::strerror(errno), "the report is on stdout only; name a file with --out"};
+  }
+  return Error{first, "too many reports of this job are here", "", "name a file with --out"};
+}
+
+}  // namespace nccltune::bench

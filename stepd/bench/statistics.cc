@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace nccltune::bench {
+namespace {
+
+constexpr size_t kSlopePoints = 300;  // 45,000 pairs: a millisecond
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+// P(B = k) for B ~ Binomial(n, 1/2), by logarithms: 2^-n underflows from n = 1075 on.
+double binomial_half(size_t n, size_t k) {
+  return std::exp(std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0) - n * std::log(2.0));
+}
+
+double drift_of(const std::vector<double>& times) {
+  if (times.size() < 6) return 0;
+  const size_t third = times.size() / 3;
+  const double first = median({times.begin(), times.begin() + third});
+  const double last = median({times.end() - third, times.end()});
+  return first > 0 ? (last - first) / first : 0;
+}
+
+}  // namespace
+
+double percentile(const std::vector<double>& sorted, double p) {
+  const double n = static_cast<double>(sorted.size());
+  // The small term keeps 0.95 * 20, which is 19.000000000000004 in doubles, at rank 19.
+  const double rank = std::ceil(p * n - 1e-9);
+  return sorted[static_cast<size_t>(std::clamp(rank, 1.0, n)) - 1];
+}
+
+std::optional<std::pair<size_t, size_t>> median_interval_ranks(size_t n) {
+  double below = 0;  // P(B < k)
+  size_t best = 0;
+  for (size_t k = 1; k <= n / 2; ++k) {
+    below += binomial_half(n, k - 1);
+    if (1 - 2 * below < 0.95) break;
+    best = k;
+  }
+  if (best == 0) return std::nullopt;
+  return std::pair(best, n - best + 1);
+}
+
+double theil_sen_slope(const std::vector<double>& values) {
+  const size_t n = values.size();
+  if (n < 2) return 0;
+  const size_t points = std::min(n, kSlopePoints);
+  std::vector<double> slopes;
+  slopes.reserve(points * (points - 1) / 2);
+  for (size_t i = 0; i < points; ++i)
+    for (size_t j = i + 1; j < points; ++j) {
+      const size_t a = i * n / points, b = j * n / points;
+      slopes.push_back((values[b] - values[a]) / static_cast<double>(b - a));
+    }
+  return median(std::move(slopes));
+}
+
+std::optional<double> Summary::relative_half_width() const {
+  if (!median_interval || !(p50 > 0)) return std::nullopt;
+  return (median_interval->second - median_interval->first) / 2 / p50;
+}
+
+Summary summarise(const std::vector<protocol::Sample>& samples, size_t skip, int ranks) {
+  Summary summary;
+  std::vector<double> times, shortest, spread;
+  std::map<int, size_t> last_arrivals;
+  for (size_t i = skip; i < samples.size(); ++i) {
+    times.push_back(samples[i].max_seconds);
+    shortest.push_back(samples[i].min_seconds);
+    spread.push_back(samples[i].max_seconds - samples[i].min_seconds);
+    ++last_arrivals[samples[i].min_rank];
+  }
+  summary.count = times.size();
+  if (times.empty()) return summary;
+
+  double sum = 0, squares = 0;
+  for (const double t : times) sum += t;
+  summary.mean = sum / times.size();
+  for (const double t : times) squares += (t - summary.mean) * (t - summary.mean);
+  summary.cv = summary.mean > 0 ? std::sqrt(squares / times.size()) / summary.mean : 0;
+  summary.drift = drift_of(times);
+  summary.slope = theil_sen_slope(times);
+
+  std::vector<double> sorted = times;
+  std::sort(sorted.begin(), sorted.end());
+  summary.min = sorted.front();
+  summary.max = sorted.back();
+  summary.p50 = median(sorted);
+  summary.p95 = percentile(sorted, 0.95);
+  summary.p99_nearest = percentile(sorted, 0.99);
+  if (sorted.size() >= 100) summary.p99 = summary.p99_nearest;
+  if (const auto ranks_of = median_interval_ranks(sorted.size()))
+    summary.median_interval = {sorted[ranks_of->first - 1], sorted[ranks_of->second - 1]};
+
+  summary.network = median(shortest);
+  summary.skew = median(spread);
+  if (ranks > 1) {
+    const auto most = std::max_element(last_arrivals.begin(), last_arrivals.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    summary.late_rank = most->first;
+    summary.late_share = static_cast<double>(most->second) / times.size();
+  }
+  return summary;
+}
+
+}  // namespace nccltune::bench

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Summary of per-iteration times. No distribution is assumed: order statistics only (Hoefler & Belli, SC'15,
+// doi 10.1145/2807591.2807644).
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "worker/protocol.h"
+
+namespace nccltune::bench {
+
+// Nearest rank: the smallest value with at least p (0 < p <= 1) of the values at or below it. `sorted` is not empty.
+double percentile(const std::vector<double>& sorted, double p);
+
+// The 1-based ranks of the two order statistics that hold the median with at least 95 %: (6, 15) for n = 20, (40, 61)
+// for n = 100. nullopt for n < 6, where even the whole range does not.
+std::optional<std::pair<size_t, size_t>> median_interval_ranks(size_t n);
+
+// Median slope over all pairs, per step. At most `kSlopePoints` evenly chosen values take part.
+double theil_sen_slope(const std::vector<double>& values);
+
+struct Summary {
+  size_t count = 0;
+  double min = 0, p50 = 0, p95 = 0, max = 0, mean = 0;       // seconds; of the maximum over ranks
+  std::optional<double> p99;                                 // from 100 samples on: below, nearest rank is the maximum
+  double p99_nearest = 0;                                    // of any count: what the -I columns of nccl-tests show
+  double cv = 0;                                             // population standard deviation over mean
+  std::optional<std::pair<double, double>> median_interval;  // 95 %
+  double drift = 0;       // (median of the last third - of the first) / of the first; 0 below 6 samples
+  double slope = 0;       // Theil-Sen, of the median, over the whole run
+  double network = 0;     // median over iterations of the minimum over ranks: from the last arrival on
+  double skew = 0;        // median over iterations of maximum - minimum over ranks: how long the first waited
+  int late_rank = -1;     // most often the minimum: a rank that comes late waits for nobody. -1: one rank
+  double late_share = 0;  // of the iterations
+
+  bool drifts() const { return drift > 0.02 || drift < -0.02; }
+  // Half of median_interval over the median; absent without an interval.
+  std::optional<double> relative_half_width() const;
+};
+
+// `skip` leading samples are left out (-K). `ranks` is the size of the communicator. count 0: nothing left.
+Summary summarise(const std::vector<protocol::Sample>& samples, size_t skip, int ranks);
+
+}  // namespace nccltune::bench

@@ -98,8 +98,10 @@ ContainerRequest container_request(spank_t spank) {
 }
 
 std::string node_name(const Environment& env) {
-  std::string name = get(env, "SLURMD_NODENAME");
-  if (name.empty()) name = name_from_topology(get(env, "SLURM_TOPOLOGY_ADDR"), get(env, "SLURM_TOPOLOGY_ADDR_PATTERN"));
+  // slurmstepd writes its topology address before user_init, over what the job brought along. SLURMD_NODENAME comes
+  // only with task_init: until then a step inside a batch job has the one of the batch script's node.
+  std::string name = name_from_topology(get(env, "SLURM_TOPOLOGY_ADDR"), get(env, "SLURM_TOPOLOGY_ADDR_PATTERN"));
+  if (name.empty()) name = get(env, "SLURMD_NODENAME");
   return name.empty() ? short_host_name() : name;
 }
 

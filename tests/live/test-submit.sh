@@ -114,6 +114,27 @@ test_batch_as_an_ordinary_user() {
   want_both "$(cat out)"
 }
 
+# The batch script's environment names the first node: the others must not take that for their own name.
+test_each_node_knows_its_own_name() {
+  local out
+  out=$(batch -N2 --nccl-tune=verbose <<<'#!/bin/bash
+srun true 2>&1')
+  once "$out" "nccl-tune: $n1: profile "
+  once "$out" "nccl-tune: $n2: profile "
+}
+
+test_socket_follows_the_nodes_address_in_a_batch_job() {
+  local node env
+  for node in "$n1" "$n2"; do
+    mkdir -p "$(root_of "$node")/etc"
+    printf '10.20.0.32 %s\n10.20.0.99 %s\n' "$n2" "$n1" >"$(root_of "$node")/etc/hosts"
+  done
+  env=$(batch -N2 --nccl-tune <<<'#!/bin/bash
+srun -l env')
+  rm "$(root_of "$n1")/etc/hosts" "$(root_of "$n2")/etc/hosts"
+  want "NCCL_SOCKET_IFNAME of the second node" =enp97s0f1 "$(value NCCL_SOCKET_IFNAME "$(of_task 1 "$env")")"
+}
+
 # A batch script, or a task, that starts srun on the other node: what was computed on one node must not arrive on the
 # other as if the user had set it.
 test_nested_srun_gets_the_other_nodes_values() {

@@ -174,7 +174,8 @@ TEST(Address, FromHosts) {
 }
 
 TEST(NodeName, IsSlurmsNotTheHosts) {
-  EXPECT_EQ(node_name({{"SLURMD_NODENAME", "n1"}, {"SLURM_TOPOLOGY_ADDR", "x"}}), "n1");
+  EXPECT_EQ(node_name({{"SLURMD_NODENAME", "batch-host"}, {"SLURM_TOPOLOGY_ADDR", "n1"}}), "n1");
+  EXPECT_EQ(node_name({{"SLURMD_NODENAME", "n1"}}), "n1");
   EXPECT_EQ(node_name({{"SLURM_TOPOLOGY_ADDR", "n2"}, {"SLURM_TOPOLOGY_ADDR_PATTERN", "node"}}), "n2");
   EXPECT_EQ(node_name({{"SLURM_TOPOLOGY_ADDR", "s0.s1.n2.gpu"}, {"SLURM_TOPOLOGY_ADDR_PATTERN", "switch.switch.node"}}),
             "n2.gpu");

@@ -5,6 +5,11 @@
 # slurm: --cpus 16 --record baidu-a100-roce-9nic --record dgx-a100-80gb
 # shellcheck disable=SC2154 # n1, n2, top: the nodes, the tree
 
+need_bench() {
+  [ -x "$LIVE_DIR/bin/nccl-tune-worker-host" ] || skip "built without the host worker"
+  nccl-tune bench --help >/dev/null 2>&1 || skip "built without the benchmark"
+}
+
 rows() { grep -E '^ *[0-9]+ ' "$1"; }
 
 # The size column, in one line.
@@ -20,6 +25,7 @@ want_report() { # FILE SIZES
 }
 
 test_example_runs_as_it_is() {
+  need_bench
   local job
   job=$(sbatch --parsable --wait --nccl-tune -N2 "$top/examples/nccl-test.slurm" all_reduce -b 1K -e 16K -f 4 -n 5) ||
     fail "sbatch --wait: exit status $?: $(cat ./*.out)"
@@ -29,6 +35,7 @@ test_example_runs_as_it_is() {
 }
 
 test_example_with_more_tasks() {
+  need_bench
   local job
   job=$(sbatch --parsable --wait --nccl-tune -N2 --ntasks-per-node=2 --gpus-per-node=2 "$top/examples/nccl-test.slurm" \
     all_gather -b 4K -e 8K -f 2 -n 5) || fail "sbatch --wait: exit status $?: $(cat ./*.out)"
@@ -37,6 +44,7 @@ test_example_with_more_tasks() {
 }
 
 test_two_steps_write_two_reports() {
+  need_bench
   local job
   batch -N2 >out <<'SCRIPT'
 #!/bin/bash
@@ -50,6 +58,7 @@ SCRIPT
 }
 
 test_as_an_ordinary_user() {
+  need_bench
   local job
   as_user srun -N2 --mpi=pmix --nccl-tune bash -c 'echo $SLURM_JOB_ID >job; exec nccl-tune bench -b 1K -e 2K -f 2 -n 2' \
     >out 2>stderr || fail "exit status $?: $(cat out)"
@@ -59,6 +68,7 @@ test_as_an_ordinary_user() {
 }
 
 test_an_existing_report_is_not_overwritten() {
+  need_bench
   batch -N1 >out <<'SCRIPT'
 #!/bin/bash
 echo mine >"nccl_test_$SLURM_JOB_ID.out"
@@ -69,11 +79,13 @@ SCRIPT
 }
 
 test_without_pmix_it_says_how_to_start() {
+  need_bench
   srun -n2 -N2 --mpi=none nccl-tune bench -b 1K -e 1K >out 2>stderr && fail "exit status 0"
   has "$(cat stderr)" 'nccl-tune: .*--mpi=pmix'
 }
 
 test_wrong_data_is_found_and_named() {
+  need_bench
   srun -N2 --mpi=pmix nccl-tune bench -b 1K -e 1K -n 2 --inject-fault flip:1:5 >out 2>stderr
   want "exit status" 4 $?
   has "$(cat out stderr)" 'rank 1.*5'

@@ -177,7 +177,10 @@ TaskGpus from_list(const std::string& name, const std::string& list, const Gpus&
                                     "' name different GPUs");
   }
   const std::string seen = (constrained ? "Index " + list + " of the GPUs that the task may open" : name + "=" + list);
-  if (is_bound(task.env)) return {listed.gpus, listed.gpus, seen + ", bound by Slurm.", false};
+  // A step that binds nothing inherits the variable of the task that started it; it cannot be told from a binding that
+  // gives every task the whole step, and there, too, programs go by LOCAL_RANK.
+  const bool whole_step = !step.step_gpus.empty() && own_step_gpus == step.step_gpus && step.local_tasks > 1;
+  if (is_bound(task.env) && !whole_step) return {listed.gpus, listed.gpus, seen + ", bound by Slurm.", false};
   if (!own_step_gpus.empty() && is_proper_subset(own_step_gpus, step.step_gpus))
     return {listed.gpus, listed.gpus, seen + ", a part of the step's " + step.step_gpus + ".", false};
   return share(listed.gpus, step, task, seen);

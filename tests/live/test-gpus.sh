@@ -126,6 +126,14 @@ test_exclusive_without_gres() {
   fi
 }
 
+# The inner step inherits SLURMD_TRES_BIND of the task that starts it, though nothing is bound in it.
+test_step_inside_a_bound_task() {
+  salloc -N1 -n4 --gpus-per-node=4 srun -n2 --overlap --gpu-bind=single:1 \
+    bash -c '[ "$SLURM_LOCALID" != 0 ] || srun --overlap -n4 --gpus-per-node=4 --nccl-tune=show true' 2>stderr
+  local task
+  for task in 0 1 2 3; do has "$(cat stderr)" "nccl-tune: task $task: GPU $(gres $task), "; done
+}
+
 # A job that holds GPUs 0 and 1 while another asks: what the second is given is not what its local indexes say.
 test_partial_node() {
   local job

@@ -89,6 +89,13 @@ TEST(TaskGpus, ClosestSingleAndMapBinding) {
               ElementsAre(kGpu[3]));
 }
 
+TEST(TaskGpus, BindingInheritedFromAnOuterTaskIsNone) {
+  EXPECT_THAT(plan_of(four_gpus(), step_of(2, "0,1,2,3"), task_of(1, slurm("0,1,2,3", "gpu:single:1"))).gpus,
+              ElementsAre(kGpu[2], kGpu[3]));
+  EXPECT_THAT(plan_of(four_gpus(), step_of(1, "0,1"), task_of(0, slurm("0,1", "gpu:per_task:2"))).gpus,
+              ElementsAre(kGpu[0], kGpu[1]));
+}
+
 TEST(TaskGpus, NtasksPerGpuSharesOne) {
   const TaskPlan plan = plan_of(four_gpus(), step_of(2, "0,1"), task_of(1, slurm("0", "gpu:single:1")));
   EXPECT_THAT(plan.gpus, ElementsAre(kGpu[0]));

@@ -11,13 +11,20 @@ namespace {
 
 constexpr uint32_t kNvidia = 0x10de, kAmd = 0x1002, kAmazon = 0x1d0f;
 
-// Display classes count for AMD alone: on others they are consoles (ASPEED, Matrox). 3D controllers and processing
-// accelerators count for everybody (Intel 0x0380, Habana 0x1200).
+// Displays that a hypervisor or a BMC makes up can have the classes of accelerators: virtio, QXL, Bochs, VMware,
+// Hyper-V, VirtualBox, Cirrus, ASPEED, Matrox.
+bool is_console(uint32_t vendor) {
+  static constexpr uint32_t kConsoles[] = {0x1af4, 0x1b36, 0x1234, 0x15ad, 0x1414, 0x80ee, 0x1013, 0x1a03, 0x102b};
+  return std::find(std::begin(kConsoles), std::end(kConsoles), vendor) != std::end(kConsoles);
+}
+
+// 3D and display controllers and processing accelerators (Intel 0x0380, Habana 0x1200). VGA counts for AMD's cards
+// alone, and not on a root bus, where qemu puts its imitation of one.
 bool is_other_accelerator(const PciDevice& device) {
-  if (!device.class_code || !device.vendor || *device.vendor == kNvidia) return false;
+  if (!device.class_code || !device.vendor || *device.vendor == kNvidia || is_console(*device.vendor)) return false;
   const uint32_t kind = *device.class_code >> 8;
   if (kind == 0x0302 || kind == 0x0380 || kind == 0x1200) return true;
-  return *device.vendor == kAmd && kind == 0x0300;
+  return *device.vendor == kAmd && kind == 0x0300 && device.path.size() > 2;
 }
 
 void add_above(const Node& node, const std::string& name, std::set<std::string>& names) {

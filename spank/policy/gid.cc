@@ -83,20 +83,33 @@ std::vector<IpAddress> prefixes_of(const Node& node, const RdmaPort& port, int l
   return prefixes;
 }
 
-// The shortest prefix that all ports share and that leaves one row out: the fabric's. CoreWeave's fd02::/16 is one.
+bool is_unique_local(const IpAddress& address) { return (address.bytes[0] & 0xfe) == 0xfc; }
+
+// The prefixes of this length that every port has a row in.
+std::vector<IpAddress> shared_prefixes(const Node& node, const std::vector<ChosenPort>& ports, int length) {
+  std::vector<IpAddress> shared = prefixes_of(node, *ports.front().port, length);
+  for (const ChosenPort& port : ports) {
+    const std::vector<IpAddress> own = prefixes_of(node, *port.port, length);
+    shared.erase(std::remove_if(shared.begin(), shared.end(),
+                                [&](const IpAddress& p) { return std::find(own.begin(), own.end(), p) == own.end(); }),
+                 shared.end());
+  }
+  return shared;
+}
+
+// The shortest prefix that all ports share and that leaves a row out: the fabric's, as CoreWeave's fd02::/16. Of
+// several, the one of private addresses (RFC 4193), which is what fabrics are built with.
 std::optional<IpAddress> common_prefix(const Node& node, const std::vector<ChosenPort>& ports) {
-  for (const int length : {16, 32, 48, 64}) {
-    std::vector<IpAddress> shared = prefixes_of(node, *ports.front().port, length);
-    bool several = shared.size() > 1;
-    for (const ChosenPort& port : ports) {
-      const std::vector<IpAddress> own = prefixes_of(node, *port.port, length);
-      several = several || own.size() > 1;
-      shared.erase(
-          std::remove_if(shared.begin(), shared.end(),
-                         [&](const IpAddress& p) { return std::find(own.begin(), own.end(), p) == own.end(); }),
-          shared.end());
-    }
-    if (several && shared.size() == 1) return shared.front();
+  for (const int length : {16, 32, 48}) {
+    const bool leaves_some_out = std::any_of(ports.begin(), ports.end(), [&](const ChosenPort& port) {
+      return prefixes_of(node, *port.port, length).size() > 1;
+    });
+    if (!leaves_some_out) continue;
+    std::vector<IpAddress> shared = shared_prefixes(node, ports, length);
+    if (shared.size() > 1)
+      shared.erase(std::remove_if(shared.begin(), shared.end(), [](const IpAddress& p) { return !is_unique_local(p); }),
+                   shared.end());
+    return shared.size() == 1 ? std::optional(shared.front()) : std::nullopt;
   }
   return std::nullopt;
 }

@@ -88,11 +88,16 @@ std::string node_traffic(const HcaSelection& selection, const Port& port) {
 }
 
 // A rail that happens to hold the default route as well: same class as other rails, and without it a GPU would have no
-// HCA beside it.
+// HCA beside it, or, where nobody is close, there would be one too few for the GPUs.
 bool is_needed_rail(const HcaSelection& selection, const Port& port, const Ports& others) {
-  const bool has_sister =
-      std::any_of(others.begin(), others.end(), [&](const Port* o) { return selection.same_class(*o, port); });
-  if (!has_sister) return false;
+  const auto sisters = static_cast<std::size_t>(
+      std::count_if(others.begin(), others.end(), [&](const Port* o) { return selection.same_class(*o, port); }));
+  if (sisters == 0) return false;
+  const bool nobody_close = !is_close_to_a_gpu(port) && std::none_of(others.begin(), others.end(), [](const Port* o) {
+    return is_close_to_a_gpu(*o);
+  });
+  // From four on, an equal number of cards and GPUs is no chance.
+  if (nobody_close && sisters + 1 >= 4 && sisters + 1 == selection.node.gpus.size()) return true;
   for (std::size_t gpu = 0; gpu < port.gpus.size(); ++gpu)
     if (is_close(port.gpus[gpu]) && !is_covered(gpu, others)) return true;
   return false;

@@ -177,6 +177,18 @@ TEST(HcaCases, RailThatHoldsTheDefaultRouteStays) {
   EXPECT_THAT(hcas_of(machine), HasSubstr("mlx5_3:1"));
 }
 
+TEST(HcaCases, RailThatHoldsTheDefaultRouteInAFlatGuest) {
+  NodeBuilder machine;
+  machine.gpus({0, 1, 2, 3});
+  for (int i = 1; i <= 4; ++i)
+    machine.hca(
+        {"mlx5_bond_" + std::to_string(i), 4 + i, "Ethernet", 200, 0x1021, "10." + std::to_string(i) + ".0.2/24"});
+  machine.default_route("eth-mlx5_bond_1");
+  EXPECT_THAT(hcas_of(machine), HasSubstr("mlx5_bond_1:1"));
+  machine.hca({"mlx5_bond_5", 12, "Ethernet", 200, 0x1021, "10.5.0.2/24"});  // now it is one too many
+  EXPECT_EQ(use_of(plan_of(machine), "mlx5_bond_1"), "management");
+}
+
 TEST(HcaCases, NodeAddressMakesAManagementCard) {
   NodeBuilder machine;
   machine.gpu(0);
@@ -309,8 +321,9 @@ TEST(HcaCases, AnotherMakersAcceleratorsExportNothing) {
   const Plan plan = plan_of(machine);
   EXPECT_TRUE(plan.env.empty());
   EXPECT_EQ(use_of(plan, "mlx5_0"), "no-gpu");
-  NodeBuilder console;  // a BMC's VGA is no accelerator
+  NodeBuilder console;  // a BMC's VGA and a hypervisor's display are no accelerators
   console.pci(0, 3, 0, 0x1a03, 0x2000, 0x030000);
+  console.pci(1, 3, 0, 0x1af4, 0x1050, 0x038000);
   console.hca({"mlx5_0", 0});
   EXPECT_EQ(hcas_of(console), "=mlx5_0:1");
 }
@@ -417,6 +430,8 @@ TEST(GidCases, F21Ipv6OnlyFabric) {
   b = usual_gids("fd02:0:0:2::1", "eth1");
   plan = plan_of(two_rails(a, b));
   EXPECT_EQ(value_of(plan.env, "NCCL_IB_ADDR_RANGE"), "fd02::/16");
+  add_pair(b, 4, "2001:db8:1::2", "eth1");  // now both share both
+  EXPECT_EQ(value_of(plan_of(two_rails(a, b)).env, "NCCL_IB_ADDR_RANGE"), "fd02::/16");
 }
 
 TEST(GidCases, OneFamilyForAllPorts) {

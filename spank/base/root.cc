@@ -70,6 +70,15 @@ bool is_regular(int fd) {
   return ::fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+// What an opened file holds. Below /sys a text that is not empty is proof enough of an attribute, which saves one
+// system call in four of a node's reading; a fifo or a device of a made-up tree gives nothing or fails (O_NONBLOCK).
+std::optional<std::string> read_file(int fd, size_t limit, bool in_sysfs) {
+  if (!in_sysfs && !is_regular(fd)) return std::nullopt;
+  auto content = read_all(fd, limit, in_sysfs);
+  if (in_sysfs && content && (content->empty() || content->size() == limit) && !is_regular(fd)) return std::nullopt;
+  return content;
+}
+
 using Names = std::vector<std::pair<std::string, std::string>>;
 
 // Takes fd. With links: the target of each name that is one.
@@ -177,8 +186,8 @@ std::optional<std::string> Root::read_unrecorded(const std::string& path, size_t
     return entry->content.substr(0, limit);
   }
   const Fd fd(open_fd(path, O_RDONLY));
-  if (!fd || !is_regular(fd.get())) return std::nullopt;
-  return read_all(fd.get(), limit, path.starts_with("/sys/"));
+  if (!fd) return std::nullopt;
+  return read_file(fd.get(), limit, path.starts_with("/sys/"));
 }
 
 std::optional<std::string> Root::read_head(const std::string& path, size_t limit) const {
@@ -215,8 +224,8 @@ std::vector<std::optional<std::string>> Root::read_lines(const std::string& dire
       out[i] = read_line(directory + "/" + names[i]);
       continue;
     }
-    if (!fd || !is_regular(fd.get())) continue;
-    if (const auto content = read_all(fd.get(), kMaxRead, directory.starts_with("/sys/")))
+    if (!fd) continue;
+    if (const auto content = read_file(fd.get(), kMaxRead, directory.starts_with("/sys/")))
       out[i] = std::string(first_line(*content));
   }
   return out;

@@ -61,46 +61,59 @@ GidType parse_type(const std::optional<std::string>& text) {
   return GidType::unknown;
 }
 
-std::vector<std::string> below(const char* folder, const std::vector<std::string>& names) {
-  std::vector<std::string> out;
-  for (const std::string& name : names) out.push_back(folder + name);
-  return out;
+// A read of 64 unset rows, once there is a routable RoCE v2 row, ends a reading for the plan alone: a table can have
+// 1024 rows, of which a few at the start are set. Without such a row the reading goes on: in a container's network
+// namespace the first row that can be seen may be a late one.
+constexpr size_t kRowsAtOnce = 64;
+
+void read_types(const Root& root, const std::string& port, std::vector<Gid>::iterator from,
+                std::vector<Gid>::iterator to) {
+  std::vector<std::string> names;
+  for (auto gid = from; gid != to; ++gid) names.push_back("gid_attrs/types/" + std::to_string(gid->index));
+  const auto types = root.read_lines(port, names);
+  for (auto gid = from; gid != to; ++gid) gid->type = parse_type(types[static_cast<size_t>(gid - from)]);
+  for (size_t i = 0; i < names.size(); ++i)
+    names[i] = "gid_attrs/ndevs/" + std::to_string(from[static_cast<std::ptrdiff_t>(i)].index);
+  const auto netdevs = root.read_lines(port, names);
+  for (auto gid = from; gid != to; ++gid) gid->netdev = netdevs[static_cast<size_t>(gid - from)].value_or("");
 }
 
-// Only the rows that the kernel lists, each once, and the attributes of the set rows alone: a table can have 1024 rows.
-// An unset row reads zeros, and its attributes cannot be read (EINVAL); one of another network namespace likewise.
-std::vector<Gid> read_gids(const Root& root, const std::string& port, const std::string& link_layer) {
-  std::vector<std::pair<int, std::string>> rows;
-  for (std::string& name : root.list(port + "/gids"))
-    if (const auto index = parse_int(name, 0, 65535)) rows.emplace_back(static_cast<int>(*index), std::move(name));
+// Only the rows that the kernel lists, each once, and the attributes of the set rows alone. An unset row reads zeros,
+// and its attributes cannot be read (EINVAL); one of another network namespace likewise.
+std::vector<Gid> read_gids(const Root& root, const std::string& port, const std::string& link_layer, bool details) {
+  const bool infiniband = link_layer == "InfiniBand";
+  std::vector<int> rows;
+  for (const std::string& name : root.list(port + "/gids"))
+    if (const auto index = parse_int(name, 0, 65535)) rows.push_back(static_cast<int>(*index));
   std::sort(rows.begin(), rows.end());
-  std::vector<std::string> names;
-  for (const auto& row : rows) names.push_back(row.second);
-  const auto texts = root.read_lines(port + "/gids", names);
 
   std::vector<Gid> gids;
-  names.clear();
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const auto bytes = parse_gid(texts[i]);
-    if (!bytes) continue;
-    const bool infiniband = link_layer == "InfiniBand";
-    gids.push_back({rows[i].first, *bytes, infiniband ? GidType::infiniband : GidType::unknown, ""});
-    names.push_back(rows[i].second);
-  }
-  // On an InfiniBand port every type reads "IB/RoCE v1" and no row has an interface (EINVAL).
-  if (gids.empty() || link_layer == "InfiniBand") return gids;
-  const auto types = root.read_lines(port, below("gid_attrs/types/", names));
-  const auto netdevs = root.read_lines(port, below("gid_attrs/ndevs/", names));
-  for (size_t i = 0; i < gids.size(); ++i) {
-    gids[i].type = parse_type(types[i]);
-    gids[i].netdev = netdevs[i].value_or("");
+  bool routable = false;
+  for (size_t first = 0; first < rows.size(); first += kRowsAtOnce) {
+    const size_t end = std::min(first + kRowsAtOnce, rows.size());
+    std::vector<std::string> names;
+    for (size_t i = first; i < end; ++i) names.push_back(std::to_string(rows[i]));
+    const auto texts = root.read_lines(port + "/gids", names);
+    const auto known = static_cast<std::ptrdiff_t>(gids.size());
+    for (size_t i = first; i < end; ++i)
+      if (const auto bytes = parse_gid(texts[i - first]))
+        gids.push_back({rows[i], *bytes, infiniband ? GidType::infiniband : GidType::unknown, ""});
+    if (gids.begin() + known == gids.end()) {
+      if (routable && !details) break;
+      continue;
+    }
+    // On an InfiniBand port every type reads "IB/RoCE v1" and no row has an interface (EINVAL).
+    if (!infiniband) read_types(root, port, gids.begin() + known, gids.end());
+    routable |= std::any_of(gids.begin() + known, gids.end(),
+                            [](const Gid& gid) { return gid.type == GidType::roce_v2 && !gid.is_link_local(); });
   }
   return gids;
 }
 
-RdmaPort read_port(const Root& root, const std::string& at, int number) {
-  static const std::vector<std::string> kNames = {"state", "phys_state", "link_layer", "rate", "lid", "sm_lid"};
-  const auto lines = root.read_lines(at, kNames);
+RdmaPort read_port(const Root& root, const std::string& at, int number, bool details) {
+  std::vector<std::string> names = {"state", "phys_state", "link_layer", "rate", "lid"};
+  if (details) names.emplace_back("sm_lid");
+  const auto lines = root.read_lines(at, names);
   RdmaPort port;
   port.number = number;
   port.state = word_after_number(lines[0]);
@@ -108,8 +121,8 @@ RdmaPort read_port(const Root& root, const std::string& at, int number) {
   port.link_layer = lines[2].value_or("");
   port.rate_gbps = rate_gbps(lines[3]);
   port.lid = hex32(lines[4]);
-  port.sm_lid = hex32(lines[5]);
-  port.gids = read_gids(root, at, port.link_layer);
+  if (details) port.sm_lid = hex32(lines[5]);
+  port.gids = read_gids(root, at, port.link_layer, details);
   return port;
 }
 
@@ -159,7 +172,7 @@ RdmaDevice read_device(const Root& root, const std::string& name, const std::str
 
   for (const std::string& port : root.list(at + "/ports"))
     if (const auto number = parse_int(port, 1, 255))
-      device.ports.push_back(read_port(root, at + "/ports/" + port, static_cast<int>(*number)));
+      device.ports.push_back(read_port(root, at + "/ports/" + port, static_cast<int>(*number), options.details));
   std::sort(device.ports.begin(), device.ports.end(),
             [](const RdmaPort& a, const RdmaPort& b) { return a.number < b.number; });
   for (RdmaPort& port : device.ports) port.netdev = netdev_of_port(root, node, device, port);

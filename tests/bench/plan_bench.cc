@@ -43,6 +43,7 @@ ReadOptions read_options(const Policy& policy) {
   ReadOptions options;
   options.probe = policy.files();
   options.topology_files = policy.topology_files();
+  options.details = false;  // as the plugin asks
   return options;
 }
 

@@ -136,6 +136,9 @@ def lay_out_pci(folder, machine):
         for name, value in values.items():
             if name.endswith("_speed") and value and "PCIe" not in value:
                 values[name] = value + " PCIe"
+        if values["class"] and values["vendor"] and values["device"]:
+            ids = f"{int(values['vendor'], 16):04X}:{int(values['device'], 16):04X}"
+            values["uevent"] = f"PCI_CLASS={int(values['class'], 16):X}\nPCI_ID={ids}\nPCI_SLOT_NAME={bdf}"
         folder.files(place, values)
         folder.symlink(f"/sys/bus/pci/devices/{bdf}", place)
     return places

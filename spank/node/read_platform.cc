@@ -60,8 +60,9 @@ bool is_readable(const Root& root, const std::string& path) {
   return root.exists(path);
 }
 
-// Paths that match a glob, component by component, so that only folders on the way are listed.
-std::vector<std::string> expand(const Root& root, const std::string& pattern) {
+}  // namespace
+
+std::vector<std::string> expand_glob(const Root& root, const std::string& pattern) {
   std::vector<std::string> found = {""};
   for (std::string_view part : split(pattern, '/')) {
     if (part.empty()) continue;
@@ -78,8 +79,6 @@ std::vector<std::string> expand(const Root& root, const std::string& pattern) {
   }
   return found;
 }
-
-}  // namespace
 
 void read_platform(const Root& root, Node& node) {
   node.hostname = root.read_line("/proc/sys/kernel/hostname").value_or("");
@@ -99,7 +98,7 @@ void probe_files(const Root& root, const ReadOptions& options, Node& node) {
       found = is_readable(root, pattern);
     } else {
       // The matches too: who asked by wildcard may need to know which file it is.
-      for (const std::string& path : expand(root, pattern)) {
+      for (const std::string& path : expand_glob(root, pattern)) {
         if (!is_readable(root, path)) continue;
         found = true;
         node.files[path] = true;

@@ -39,7 +39,11 @@ void collect(const pugi::xml_node& element, Context context, int depth, std::vec
 }  // namespace
 
 void read_topology_files(const Root& root, const ReadOptions& options, Node& node) {
-  for (const std::string& path : options.topology_files) {
+  for (const std::string& named : options.topology_files) {
+    // By wildcard only where that is one file: two could tell two stories.
+    const std::vector<std::string> matches = is_glob(named) ? expand_glob(root, named) : std::vector{named};
+    if (matches.size() != 1) continue;
+    const std::string& path = matches.front();
     const auto text = root.read(path);
     if (!text) continue;
     pugi::xml_document document;

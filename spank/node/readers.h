@@ -23,6 +23,8 @@ void read_addresses(const Root& root, Node& node);  // needs routes and GID tabl
 void read_platform(const Root& root, Node& node);
 void read_nccl_conf(const Root& root, const ReadOptions& options, Node& node);
 void probe_files(const Root& root, const ReadOptions& options, Node& node);
+// Paths that match a glob, component by component, so that only folders on the way are listed.
+std::vector<std::string> expand_glob(const Root& root, const std::string& pattern);
 void read_topology_files(const Root& root, const ReadOptions& options, Node& node);
 
 // "0000:3b:00.0": a domain of 4 to 8 hex digits, bus, device, function.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -334,6 +335,61 @@ TEST_P(PlannedMachine, IsWellFormed) {
     last = bdf;
   }
   for (const TaskPlan& task : plan.tasks) EXPECT_FALSE(task.why.empty());
+}
+
+// ---- the flat guest's topology file
+
+// A copy of the ND A100 v4 guest with its topology file elsewhere, or nowhere ("").
+Plan plan_with_topology_at(const std::string& path) {
+  namespace fs = std::filesystem;
+  const fs::path copy = fs::path(testing::temporary_folder()) / "guest";
+  fs::copy(testing::machine_folder("azure-ndv4"), copy, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  const fs::path shipped = copy / "opt/microsoft/ndv4/topo.xml";
+  if (!path.empty()) {
+    fs::create_directories((copy / path).parent_path());
+    fs::rename(shipped, copy / path);
+  } else {
+    fs::remove(shipped);
+  }
+  const Policy policy = testing::shipped_policy();
+  ReadOptions options;
+  options.probe = policy.files();
+  options.topology_files = policy.topology_files();
+  const Result<Root> root = Root::open(copy.string());
+  EXPECT_TRUE(root.ok());
+  Node node = read_node(*root, options);
+  if (!path.empty()) node.dmi.clear();
+  Step step;
+  step.outside_slurm = true;
+  step.local_tasks = 8;
+  step.tasks.resize(8);
+  for (int i = 0; i < 8; ++i) step.tasks[i].local_id = i;
+  return make_plan(node, policy, step);
+}
+
+TEST(TopologyFile, WithoutItTheLocalityIsUnknownAndTheHcasAreRightAllTheSame) {
+  const Plan plan = plan_with_topology_at("");
+  EXPECT_EQ(value_of(plan.env, "NCCL_TOPO_FILE"), "(unset)");
+  EXPECT_EQ(devices_in(value_of(plan.env, "NCCL_IB_HCA")).size(), 8u);
+  for (const TaskPlan& task : plan.tasks) {
+    EXPECT_FALSE(task.cpus);
+    EXPECT_TRUE(task.hcas.empty());
+    EXPECT_FALSE(task.notes.empty());
+  }
+}
+
+TEST(TopologyFile, TheOnlyOneThatAWildcardMatches) {
+  const Plan plan = plan_with_topology_at("etc/crusoe/nccl_topo/a100-80gb-sxm-ib.xml");
+  EXPECT_EQ(plan.platform, "crusoe");
+  EXPECT_EQ(value_of(plan.env, "NCCL_TOPO_FILE"), "/etc/crusoe/nccl_topo/a100-80gb-sxm-ib.xml");
+  EXPECT_EQ(plan.tasks[0].cpus.value_or(CpuSet()).list(), "24-47");
+}
+
+TEST(TopologyFile, TheOneThatNcclReadsByItself) {
+  const Plan plan = plan_with_topology_at("var/run/nvidia-topologyd/virtualTopology.xml");
+  EXPECT_EQ(plan.platform, "nebius");
+  EXPECT_EQ(value_of(plan.env, "NCCL_TOPO_FILE"), "(unset)");
+  EXPECT_EQ(plan.tasks[2].hcas, (std::vector<std::string>{"mlx5_ib2", "mlx5_ib3"}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Machines, PlannedMachine, ::testing::ValuesIn(testing::machine_names()), [](const auto& info) {

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/common_measure.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+
+#include "worker/common_io.h"
+
+namespace nccltune::worker {
+
+using protocol::Placement;
+using protocol::Sample;
+using Clock = std::chrono::steady_clock;
+
+static double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double reduce_over_ranks(int32_t average, const std::vector<double>& values) {
+  switch (average) {
+    case 0:
+      return values.front();
+    case 2:
+      return *std::min_element(values.begin(), values.end());
+    case 3:
+      return *std::max_element(values.begin(), values.end());
+    default:
+      return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  }
+}
+
+static uint64_t checksum_of(const Account& account) {
+  uint64_t sum = mix(static_cast<uint64_t>(account.wrong)) ^ mix(1, static_cast<uint64_t>(account.first));
+  for (size_t i = 0; i < sizeof account.expected; ++i) {
+    sum =
+        mix(sum, static_cast<unsigned char>(account.expected[i]) * 256u + static_cast<unsigned char>(account.found[i]));
+  }
+  return sum;
+}
+
+Account account_of(const Findings& findings) {
+  Account account;
+  account.wrong = findings.wrong;
+  account.first = findings.first;
+  copy_text(account.expected, findings.expected);
+  copy_text(account.found, findings.found);
+  account.checksum = checksum_of(account);
+  return account;
+}
+
+void merge(const std::vector<Account>& accounts, Placement& placement) {
+  for (size_t rank = 0; rank < accounts.size(); ++rank) {
+    Account account = accounts[rank];
+    if (account.checksum != checksum_of(account)) {
+      account = Account{};
+      account.wrong = 1;
+      copy_text(account.expected, "an intact record");
+      copy_text(account.found, "a corrupted one");
+    }
+    if (account.wrong == 0) continue;
+    placement.wrong += account.wrong;
+    if (placement.bad_ranks++ > 0) continue;
+    placement.first.rank = static_cast<int32_t>(rank);
+    placement.first.element = account.first;
+    copy_text(placement.first.expected, account.expected);
+    copy_text(placement.first.found, account.found);
+  }
+}
+
+// Tests ask for a rank that dies, hangs or is late, in the middle of the timed operations.
+static void act_on_fault(const Seat& seat) {
+  if (seat.setup.fault_rank != static_cast<int32_t>(seat.rank)) return;
+  if (seat.setup.fault == protocol::crash) std::abort();
+  while (seat.setup.fault == protocol::hang) ::pause();
+  if (seat.setup.fault == protocol::slow) ::usleep(2000);
+}
+
+void warm_up(const Case& job, Transfer& transfer) {
+  send_phase("warm-up");
+  for (int i = 0; i < job.warmup; ++i) transfer.start(false, static_cast<uint64_t>(i));
+  transfer.finish();
+}
+
+// One iteration: the operations of a group, and -z's waits. Returns the seconds of -z 3, which leaves the barrier out.
+static double run_iteration(const Case& job, bool in_place, int iteration, const Seat& seat, Transfer& transfer) {
+  const auto start = Clock::now();
+  if (seat.setup.fault > protocol::flip_element) act_on_fault(seat);
+  if (job.aggregate > 1) transfer.begin_group();
+  for (int i = 0; i < job.aggregate; ++i) {
+    transfer.start(in_place,
+                   static_cast<uint64_t>(iteration) * static_cast<uint64_t>(job.aggregate) + static_cast<uint64_t>(i));
+    // Inside a group nothing has been launched yet, so there is nothing to wait for.
+    if (job.blocking && job.aggregate == 1) transfer.finish();
+    if (job.blocking == 1 && job.aggregate == 1) transfer.barrier();
+  }
+  if (job.aggregate > 1) transfer.end_group();
+  if (job.blocking && job.aggregate > 1) transfer.finish();
+  if (job.blocking == 1 && job.aggregate > 1) transfer.barrier();
+  const double seconds = seconds_since(start);
+  if (job.blocking == 3) transfer.barrier();
+  return seconds;
+}
+
+struct Seconds {
+  double all = 0, enqueue = 0;  // per operation
+};
+
+static Seconds time_operations(const Case& job, bool in_place, const Seat& seat, Transfer& transfer) {
+  send_phase("timing");
+  transfer.start(in_place, 0);
+  transfer.finish();
+  transfer.barrier();
+
+  if (job.graph > 0) transfer.begin_capture();
+  double without_barriers = 0;
+  auto start = Clock::now();
+  for (int i = 0; i < job.iterations; ++i) without_barriers += run_iteration(job, in_place, i, seat, transfer);
+  if (job.graph > 0) {
+    transfer.end_capture();
+    transfer.barrier();
+    start = Clock::now();
+    for (int i = 0; i < job.graph; ++i) transfer.launch_graph();
+  }
+  const double operations = static_cast<double>(job.iterations) * job.aggregate;
+  Seconds seconds;
+  seconds.enqueue = (job.blocking == 3 ? without_barriers : seconds_since(start)) / operations;
+  if (!job.blocking || job.graph > 0) transfer.finish();
+  seconds.all = (job.blocking == 3 ? without_barriers : seconds_since(start)) / operations;
+  if (job.graph > 0) {
+    seconds.all /= job.graph;
+    transfer.drop_graph();
+  }
+  return seconds;
+}
+
+static void check_placement(const Case& job, bool in_place, const Seat& seat, uint64_t seed, Transfer& transfer,
+                            Placement& placement) {
+  send_phase("verify");
+  std::vector<Account> accounts(seat.ranks);
+  for (int i = 0; i < job.check && placement.wrong == 0; ++i) {
+    const uint64_t this_seed = mix(seed, static_cast<uint64_t>(i));
+    transfer.fill(in_place, this_seed);
+    if (job.graph > 0) transfer.begin_capture();
+    transfer.start(in_place, 0);
+    if (job.graph > 0) {
+      transfer.end_capture();
+      transfer.launch_graph();
+    }
+    transfer.finish();
+    if (job.graph > 0) transfer.drop_graph();
+    const Account mine = account_of(transfer.check(in_place, this_seed));
+    transfer.exchange(&mine, sizeof mine, accounts.data());
+    merge(accounts, placement);
+  }
+}
+
+// A pass of its own: the marks would slow the classic one. Back to back like it (-z apart), so a rank's time of an
+// iteration holds its waiting for late peers: the least over ranks is the time from the last arrival.
+static std::vector<Sample> sample_iterations(const Case& job, bool in_place, const Seat& seat, Transfer& transfer) {
+  const auto count = static_cast<uint32_t>(job.iterations);
+  const bool paired = job.blocking == 3;  // leaves the barriers out
+  transfer.reserve_marks(paired ? 2 * count : count + 1);
+  transfer.barrier();
+  for (uint32_t i = 0; i < count; ++i) {
+    transfer.mark(paired ? 2 * i : i);
+    Case bare = job;
+    if (paired) bare.blocking = 2;
+    run_iteration(bare, in_place, static_cast<int>(i), seat, transfer);
+    if (paired) transfer.mark(2 * i + 1);
+    if (paired) transfer.barrier();
+  }
+  if (!paired) transfer.mark(count);
+  transfer.finish();
+
+  std::vector<Sample> samples(count);
+  const uint32_t chunk = std::max(1u, (1u << 17) / seat.ranks);  // at most 1 MiB of all ranks' times
+  std::vector<double> mine(chunk), all(static_cast<size_t>(chunk) * seat.ranks);
+  for (uint32_t from = 0; from < count; from += chunk) {
+    const uint32_t now = std::min(chunk, count - from);
+    for (uint32_t i = 0; i < now; ++i) {
+      const uint32_t mark = (from + i) * (paired ? 2 : 1);
+      mine[i] = transfer.seconds_between(mark, mark + 1) / job.aggregate;
+    }
+    transfer.exchange(mine.data(), now * sizeof(double), all.data());
+    for (uint32_t i = 0; i < now; ++i) {
+      Sample& sample = samples[from + i];
+      for (uint32_t rank = 0; rank < seat.ranks; ++rank) {
+        const double seconds = all[static_cast<size_t>(rank) * now + i];
+        if (rank == 0 || seconds > sample.max_seconds)
+          sample.max_seconds = seconds, sample.max_rank = static_cast<int32_t>(rank);
+        if (rank == 0 || seconds < sample.min_seconds)
+          sample.min_seconds = seconds, sample.min_rank = static_cast<int32_t>(rank);
+      }
+    }
+  }
+  return samples;
+}
+
+static std::vector<double> all_ranks(const Seat& seat, double mine, Transfer& transfer) {
+  std::vector<double> values(seat.ranks);
+  transfer.exchange(&mine, sizeof mine, values.data());
+  return values;
+}
+
+static Placement measure_placement(const Case& job, bool in_place, const Seat& seat, uint64_t seed, Transfer& transfer,
+                                   std::vector<Sample>& samples) {
+  Placement placement;
+  placement.ran = 1;
+  if (job.check > 0) transfer.fill(in_place, mix(seed, 1u << 20));
+  const Seconds seconds = time_operations(job, in_place, seat, transfer);
+  placement.own_seconds = seconds.all;
+  placement.seconds = reduce_over_ranks(job.average, all_ranks(seat, seconds.all, transfer));
+  if (job.cpu_time) placement.cpu_seconds = reduce_over_ranks(job.average, all_ranks(seat, seconds.enqueue, transfer));
+  if (job.per_iteration && job.graph == 0) {
+    const auto found = sample_iterations(job, in_place, seat, transfer);
+    placement.samples = static_cast<uint32_t>(found.size());
+    samples.insert(samples.end(), found.begin(), found.end());
+  }
+  if (job.check > 0 && is_checkable(job.collective, in_place)) {
+    placement.checked = 1;
+    check_placement(job, in_place, seat, seed, transfer, placement);
+  }
+  return placement;
+}
+
+Outcome measure(const Case& job, const Shape& shape, const Seat& seat, uint64_t seed, Transfer& transfer) {
+  Outcome outcome;
+  outcome.result.bytes = shape.bytes();
+  outcome.result.elements = shape.count;
+  if (job.warm_only) {
+    warm_up(job, transfer);
+    return outcome;
+  }
+  outcome.result.out_of_place = measure_placement(job, false, seat, mix(seed, 0), transfer, outcome.samples);
+  outcome.result.in_place = measure_placement(job, true, seat, mix(seed, 1), transfer, outcome.samples);
+  return outcome;
+}
+
+}  // namespace nccltune::worker

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// How one case is timed and checked, the same for every backend: nccl-tests' method (BenchTime), so that numbers
+// compare.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "worker/common_shape.h"
+#include "worker/protocol.h"
+
+namespace nccltune::worker {
+
+// What a rank found wrong in its own buffer.
+struct Findings {
+  int64_t wrong = 0;  // elements
+  int64_t first = 0;  // element index in the received data
+  std::string expected, found;
+};
+
+// One case on one backend. Buffers, stream and communicator are behind it. Errors are thrown as Failed.
+class Transfer {
+ public:
+  virtual ~Transfer() = default;
+
+  // Puts this rank's input in place and clears what will be received; done when it returns.
+  virtual void fill(bool in_place, uint64_t seed) = 0;
+  // Enqueues one operation; `iteration` chooses the place in the buffers.
+  virtual void start(bool in_place, uint64_t iteration) = 0;
+  // Waits for all that was started.
+  virtual void finish() = 0;
+  virtual void barrier() = 0;
+  virtual void begin_group() {}
+  virtual void end_group() {}
+
+  // CUDA graphs: what is started between begin and end is recorded, and runs at each launch.
+  virtual void begin_capture() = 0;
+  virtual void end_capture() = 0;
+  virtual void launch_graph() = 0;
+  virtual void drop_graph() = 0;
+
+  // Marks on the device's time line; seconds between marks i and i + 1, after finish().
+  virtual void reserve_marks(uint32_t count) = 0;
+  virtual void mark(uint32_t i) = 0;
+  virtual double seconds_between(uint32_t i, uint32_t j) = 0;
+
+  // Compares what iteration 0 received. Seeds as in fill().
+  virtual Findings check(bool in_place, uint64_t seed) = 0;
+  // All ranks' `mine`, in rank order, at every rank.
+  virtual void exchange(const void* mine, size_t bytes, void* all) = 0;
+};
+
+// Where a rank is; the names and the switch for tests.
+struct Seat {
+  uint32_t rank = 0, ranks = 1;
+  protocol::Setup setup;
+};
+
+struct Outcome {
+  protocol::CaseResult result;
+  std::vector<protocol::Sample> samples;  // out of place, then in place
+};
+
+// Runs a case on all ranks together. `seed` must be the same on all, and another for each case.
+Outcome measure(const Case& job, const Shape& shape, const Seat& seat, uint64_t seed, Transfer& transfer);
+
+// Warm-up of one size as nccl-tests does it: out of place, one wait at the end.
+void warm_up(const Case& job, Transfer& transfer);
+
+// Average::mean and its kin, over one number a rank.
+double reduce_over_ranks(int32_t average, const std::vector<double>& values);
+
+// A bounded, checksummed account of one rank's findings, fit for exchange().
+struct Account {
+  int64_t wrong = 0, first = 0;
+  char expected[40] = "", found[40] = "";
+  uint64_t checksum = 0;
+};
+Account account_of(const Findings& findings);
+// Sums accounts into the placement; a record whose checksum is off counts as wrong data of its rank.
+void merge(const std::vector<Account>& accounts, protocol::Placement& placement);
+
+}  // namespace nccltune::worker

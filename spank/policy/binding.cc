@@ -62,13 +62,14 @@ std::optional<int> memory_node(const Node& node, const Locality& local) {
 
 std::string cpus_in_words(int count) { return std::to_string(count) + (count == 1 ? " CPU" : " CPUs"); }
 
-void note_few_cpus(const Locality& local, const CpuSet& pin, TaskPlan& plan) {
+void note_few_cpus(const Locality& local, const CpuSet& mask, const CpuSet& pin, TaskPlan& plan) {
   if (pin.count() >= kEnoughCpus) return;
   std::string text = "only " + cpus_in_words(pin.count()) + " (" + pin.list() +
-                     ") beside its GPU; NCCL's proxy threads " + "want " + std::to_string(kEnoughCpus) + " and more";
-  if (local.cpus.count() >= kEnoughCpus)
-    text += "; sbatch --cpus-per-task=" + std::to_string(std::min(8, local.cpus.count())) +
-            " with --cpu-bind=cores gives more, --hint=nomultithread must go";
+                     ") beside its GPU; NCCL's proxy threads want " + std::to_string(kEnoughCpus) + " and more";
+  if (mask.count() >= kEnoughCpus)
+    text += "; its other CPUs are elsewhere: sbatch --gpu-bind=closest puts them together";
+  else if (local.cpus.count() >= kEnoughCpus)
+    text += "; sbatch --cpus-per-task=" + std::to_string(std::min(8, local.cpus.count())) + " gives it more";
   plan.notes.push_back({"task " + std::to_string(plan.local_id), text});
 }
 
@@ -108,7 +109,7 @@ void plan_binding(const Node& node, const Policy& policy, const Step& step, cons
   }
   plan.cpus = pin;
   plan.mem_node = memory_node(node, local);
-  if (task.mask) note_few_cpus(local, pin, plan);
+  if (task.mask) note_few_cpus(local, *task.mask, pin, plan);
 }
 
 }  // namespace nccltune

@@ -229,7 +229,8 @@ TaskPlan plan_task(const Node& node, const Plan& node_plan, const Policy& policy
   Environment env = step.env;
   for (const auto& [name, value] : task.env) env[name] = value;
   plan.env = without_kept(node, step, env, std::move(plan.env), kept);
-  for (const KeptSetting& k : kept) plan.notes.push_back({k.name, "kept '" + k.value + "' of " + k.source});
+  for (const KeptSetting& k : kept)
+    plan.notes.push_back({k.name, "kept '" + k.value + "' (" + k.source + "); the plan has '" + k.planned + "'"});
   return plan;
 }
 

@@ -89,18 +89,23 @@ bool is_bound(const Environment& env) {
   for (const std::string_view part : split(bind, '+')) {
     std::string_view word = trim(part);
     if (word.rfind("gres/", 0) == 0) word.remove_prefix(5);
-    if (word.rfind("gpu:", 0) == 0 && word.rfind("gpu:none", 0) != 0) return true;
+    if (word.rfind("gpu:", 0) != 0) continue;
+    word.remove_prefix(4);
+    if (word.rfind("verbose,", 0) == 0) word.remove_prefix(8);
+    if (word != "none") return true;
   }
   return false;
 }
 
-bool is_proper_subset(const std::string& part, const std::string& whole) {
+bool is_part_of(const std::string& part, const std::string& whole) {
   const auto words = split(whole, ',');
   const auto own = split(part, ',');
-  return own.size() < words.size() && std::all_of(own.begin(), own.end(), [&](std::string_view word) {
-           return std::find(words.begin(), words.end(), word) != words.end();
-         });
+  return std::all_of(own.begin(), own.end(),
+                     [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); });
 }
+
+// Numbers, and not UUIDs.
+bool is_index_list(const std::string& list) { return !list.empty() && list[0] >= '0' && list[0] <= '9'; }
 
 TaskGpus uncertain(Gpus visible, std::string why) { return {{}, std::move(visible), std::move(why), false}; }
 
@@ -169,19 +174,21 @@ TaskGpus from_list(const std::string& name, const std::string& list, const Gpus&
   const std::string own_step_gpus = get(task.env, "SLURM_STEP_GPUS");
   // Both count the same devices where nothing is constrained; if they differ, one of them was rewritten
   // (--gres-flags=allow-task-sharing counts within the job).
-  if (!constrained && name == "CUDA_VISIBLE_DEVICES" && !own_step_gpus.empty() &&
-      parse_int(own_step_gpus.substr(0, 1), 0, 9) && parse_int(list.substr(0, 1), 0, 9)) {
+  if (!constrained && name == "CUDA_VISIBLE_DEVICES" && is_index_list(own_step_gpus) && is_index_list(list)) {
     const Listed other = read_list("SLURM_STEP_GPUS", own_step_gpus, all);
     if (!other.fault.empty() || other.gpus != listed.gpus)
       return uncertain(counted, "CUDA_VISIBLE_DEVICES='" + list + "' and SLURM_STEP_GPUS='" + own_step_gpus +
                                     "' name different GPUs");
   }
+  if (!constrained && !step.step_gpus.empty() && is_index_list(list) && is_index_list(step.step_gpus) &&
+      !is_part_of(list, step.step_gpus))
+    return uncertain(counted, name + "='" + list + "' is no part of the step's GPUs " + step.step_gpus);
   const std::string seen = (constrained ? "Index " + list + " of the GPUs that the task may open" : name + "=" + list);
   // A step that binds nothing inherits the variable of the task that started it; it cannot be told from a binding that
   // gives every task the whole step, and there, too, programs go by LOCAL_RANK.
   const bool whole_step = !step.step_gpus.empty() && own_step_gpus == step.step_gpus && step.local_tasks > 1;
   if (is_bound(task.env) && !whole_step) return {listed.gpus, listed.gpus, seen + ", bound by Slurm.", false};
-  if (!own_step_gpus.empty() && is_proper_subset(own_step_gpus, step.step_gpus))
+  if (!own_step_gpus.empty() && own_step_gpus != step.step_gpus && is_part_of(own_step_gpus, step.step_gpus))
     return {listed.gpus, listed.gpus, seen + ", a part of the step's " + step.step_gpus + ".", false};
   return share(listed.gpus, step, task, seen);
 }

@@ -115,6 +115,8 @@ TEST(TaskGpus, BindNoneOn2205LeavesTheVariablesUnset) {
 TEST(TaskGpus, BindNoneFrom2311ListsTheStep) {
   EXPECT_THAT(plan_of(four_gpus(), step_of(2, "0,1"), task_of(1, slurm("0,1", "gres/gpu:none"))).gpus,
               ElementsAre(kGpu[1]));
+  EXPECT_THAT(plan_of(four_gpus(), step_of(2, "0,1"), task_of(1, slurm("0,1", "gpu:verbose,none"))).gpus,
+              ElementsAre(kGpu[1]));
 }
 
 TEST(TaskGpus, ConstrainDevicesWithIndexZeroForEveryTask) {
@@ -183,6 +185,8 @@ TEST(TaskGpus, VariablesThatDisagreeAreNotTrusted) {
   Environment env = slurm("0");
   env["SLURM_STEP_GPUS"] = "2";
   EXPECT_THAT(plan_of(four_gpus(), step_of(1, "2"), task_of(0, env)).gpus, IsEmpty());
+  // --gres-flags=allow-task-sharing counts within the job: 0 and 1 of the step's 2 and 3.
+  EXPECT_THAT(plan_of(four_gpus(), step_of(2, "2,3"), task_of(0, slurm("0", "gres/gpu:per_task:1"))).gpus, IsEmpty());
 }
 
 TEST(TaskGpus, OutsideSlurm) {
@@ -221,6 +225,9 @@ TEST(Binding, F36FewCpusBesideTheGpu) {
   const TaskPlan plan = plan_of(four_gpus(), step_of(1, "0"), task_of(0, slurm("0"), "5-6"));
   EXPECT_EQ(pin_of(plan), "5-6");
   EXPECT_THAT(notes_of(plan.notes, "task 0"), HasSubstr("--cpus-per-task=8"));
+  const TaskPlan apart = plan_of(four_gpus(), step_of(1, "0"), task_of(0, slurm("0"), "31-50"));
+  EXPECT_EQ(pin_of(apart), "31");
+  EXPECT_THAT(notes_of(apart.notes, "task 0"), HasSubstr("--gpu-bind=closest"));
 }
 
 TEST(Binding, TaskWithGpusOnSeveralNumaNodesIsNotConfined) {

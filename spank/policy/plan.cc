@@ -57,6 +57,7 @@ void plan_hca_list(const std::vector<ChosenPort>& hcas, std::vector<EnvSetting>&
     return;
   }
   std::vector<std::string> labels;
+  labels.reserve(hcas.size());
   for (const ChosenPort& hca : hcas) labels.push_back(hca.label());
   env.push_back({"NCCL_IB_HCA", "=" + join(labels, ","), "hca.compute",
                  "The " + std::to_string(hcas.size()) + (hcas.size() == 1 ? " port" : " ports") +

@@ -48,13 +48,13 @@ struct TaskPlan {
 
 struct Plan {
   std::string host;
-  std::string platform;  // the profile that the facts match; "generic" when none does
-  std::string profile;   // the profile in force
-  std::vector<EnvSetting> env;    // the same for every task of the node
+  std::string platform;         // the profile that the facts match; "generic" when none does
+  std::string profile;          // the profile in force
+  std::vector<EnvSetting> env;  // the same for every task of the node
   std::vector<KeptSetting> kept;
   std::vector<HcaDecision> hcas;  // every port of the node
   std::vector<TaskPlan> tasks;
-  std::vector<Note> notes;        // also the lint of the user's own values
+  std::vector<Note> notes;  // also the lint of the user's own values
 };
 
 // Everything but the tasks: pure, the same for every task and step of the node with the same environment.

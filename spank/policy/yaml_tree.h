@@ -23,7 +23,7 @@ struct YamlNode {
   const YamlNode* find(const std::string& key) const;  // in a map
 };
 
-constexpr std::size_t kMaxPolicyBytes = 256 * 1024;
+constexpr std::size_t kMaxPolicyBytes = std::size_t{256} * 1024;
 constexpr int kMaxYamlDepth = 16;  // the policy needs 5; yaml-cpp recurses, and a stack is finite
 
 // One document. An Error's object is "FILE:line:column". Refused: anchors and aliases, more than one document, keys

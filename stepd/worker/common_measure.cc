@@ -72,6 +72,15 @@ void merge(const std::vector<Account>& accounts, Placement& placement) {
   }
 }
 
+int64_t fault_element(const Seat& seat, const std::vector<Run>& runs) {
+  if (seat.setup.fault != protocol::flip_element || seat.setup.fault_rank != static_cast<int32_t>(seat.rank)) return -1;
+  int64_t end = 0;
+  for (const Run& run : runs) end = std::max(end, static_cast<int64_t>(run.offset + run.count * run.repeat));
+  if (end == 0) return -1;
+  const int64_t asked = seat.setup.fault_element;
+  return std::clamp<int64_t>(asked < 0 ? end + asked : asked, 0, end - 1);
+}
+
 // Tests ask for a rank that dies, hangs or is late, in the middle of the timed operations.
 static void act_on_fault(const Seat& seat) {
   if (seat.setup.fault_rank != static_cast<int32_t>(seat.rank)) return;

@@ -57,6 +57,10 @@ struct Seat {
   protocol::Setup setup;
 };
 
+// For tests: the element that this rank shall spoil before it compares, -1 for none. Setup::fault_element counts from
+// the start, or from the end when negative (-1 the last), and is cut to what the rank receives.
+int64_t fault_element(const Seat& seat, const std::vector<Run>& runs);
+
 struct Outcome {
   protocol::CaseResult result;
   std::vector<protocol::Sample> samples;  // out of place, then in place

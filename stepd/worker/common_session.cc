@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/common_session.h"
 
+#include <algorithm>
 #include <csignal>
 
 #include "worker/common_io.h"
@@ -24,6 +25,17 @@ void require_sane(const Case& job, uint32_t ranks) {
   if (reduces(job.collective) && job.op == Op::none) throw usage(what + ": needs an operation");
   if (job.collective == Collective::hypercube && (ranks & (ranks - 1)) != 0) {
     throw usage("hypercube: " + std::to_string(ranks) + " ranks are no power of two");
+  }
+}
+
+void require_room(const Case& job, const Shape& shape, uint32_t ranks, uint64_t bytes) {
+  // In place, scatter and reduce_scatter use all ranks' parts of the receive buffer, also where one is received.
+  uint64_t needed = shape.bytes();
+  if (shape.receive_offset) needed = std::max(needed, shape.receive_offset * ranks * shape.element_bytes);
+  if (job.max_bytes > bytes || needed > job.max_bytes) {
+    throw usage(std::string(name_of(job.collective)) + ": needs buffers of " +
+                std::to_string(std::max(needed, job.max_bytes)) + " bytes, there are " +
+                std::to_string(std::min(bytes, job.max_bytes)));
   }
 }
 

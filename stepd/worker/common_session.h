@@ -32,4 +32,7 @@ int serve(Backend& backend);
 // Throws Failed when the case cannot be measured as asked: counts, root, options that exclude each other.
 void require_sane(const Case& job, uint32_t ranks);
 
+// Throws Failed when buffers of `bytes` are too small for the case.
+void require_room(const Case& job, const Shape& shape, uint32_t ranks, uint64_t bytes);
+
 }  // namespace nccltune::worker

@@ -51,6 +51,17 @@ Shape shape_of(Collective collective, DataType type, uint64_t bytes, uint32_t ra
 // Where iteration `i` starts in the buffers, so that small sizes walk through all of it and find no cache warm.
 uint64_t shift_of(const Shape& shape, uint64_t max_bytes, uint64_t i);
 
+// From where to where one operation moves on a rank. In place, input and output are parts of the receive buffer.
+struct Ends {
+  char* from;
+  char* to;
+};
+inline Ends ends_of(const Shape& shape, char* send, char* receive, uint32_t rank, bool in_place, uint64_t shift) {
+  if (!in_place) return {send + shift, receive + shift};
+  return {receive + shift + shape.send_offset * shape.element_bytes * rank,
+          receive + shift + shape.receive_offset * shape.element_bytes * rank};
+}
+
 // Elements that go to or come from each rank.
 std::vector<uint64_t> sent_to(const Shape& shape, uint32_t rank, uint32_t ranks, const Traffic& traffic);
 std::vector<uint64_t> received_from(const Shape& shape, uint32_t rank, uint32_t ranks, const Traffic& traffic);

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host_transfer.h"
+
+#include <cstring>
+
+#include "worker/common_io.h"
+
+namespace nccltune::worker {
+
+HostTransfer::HostTransfer(const Case& job, const Shape& shape, const Seat& seat, const Traffic& traffic, char* send,
+                           char* receive, HostCollectives& collectives)
+    : seat_(seat), traffic_(traffic), send_(send), receive_(receive), collectives_(collectives) {
+  operation_.job = job;
+  operation_.shape = shape;
+  if (job.collective == Collective::alltoallv) {
+    sent_ = sent_to(shape, seat.rank, seat.ranks, traffic);
+    received_ = received_from(shape, seat.rank, seat.ranks, traffic);
+    operation_.sent = &sent_;
+    operation_.received = &received_;
+  }
+}
+
+void HostTransfer::fill(bool in_place, uint64_t seed) {
+  const Shape& shape = operation_.shape;
+  std::memset(receive_, 0, shape.receive * shape.element_bytes);
+  const Pattern pattern = sent_pattern(operation_.job, seat_.rank, seat_.ranks, seed);
+  char* to = ends_of(shape, send_, receive_, seat_.rank, in_place, 0).from;
+  with_format(operation_.job.type, [&](auto format) {
+    using F = decltype(format);
+    auto* values = reinterpret_cast<typename F::Bits*>(to);
+    for (uint64_t i = 0; i < shape.send; ++i) values[i] = input_bits<F>(pattern, i);
+  });
+}
+
+void HostTransfer::start(bool in_place, uint64_t iteration) {
+  const uint64_t shift = shift_of(operation_.shape, operation_.job.max_bytes, iteration);
+  operation_.ends = ends_of(operation_.shape, send_, receive_, seat_.rank, in_place, shift);
+  collectives_.run(operation_);
+}
+
+void HostTransfer::barrier() { collectives_.barrier(); }
+
+void HostTransfer::begin_capture() {
+  throw Failed(protocol::FailureKind::unsupported, "Gloo: has no graphs; -G needs a GPU", "leave -G out");
+}
+
+double HostTransfer::seconds_between(uint32_t i, uint32_t j) {
+  return std::chrono::duration<double>(marks_[j] - marks_[i]).count();
+}
+
+// Adds one run's wrong elements to the findings.
+template <class F>
+static void compare(const Run& run, const typename F::Bits* values, Findings& findings) {
+  for (uint32_t piece = 0; piece < run.repeat; ++piece) {
+    Pattern pattern = run.pattern;
+    if (!pattern.reduced) pattern.source += piece;
+    const uint64_t offset = run.offset + piece * run.count;
+    for (uint64_t i = 0; i < run.count; ++i) {
+      if (is_right<F>(pattern, i, values[offset + i])) continue;
+      if (findings.wrong++ == 0) findings.first = static_cast<int64_t>(offset + i);
+    }
+  }
+}
+
+Findings HostTransfer::check(bool in_place, uint64_t seed) {
+  const Case& job = operation_.job;
+  const Shape& shape = operation_.shape;
+  char* data = ends_of(shape, send_, receive_, seat_.rank, in_place, 0).to;
+  const auto runs = expected_runs(job, shape, seat_.rank, seat_.ranks, traffic_, seed);
+  Findings findings;
+  with_format(job.type, [&](auto format) {
+    using F = decltype(format);
+    auto* values = reinterpret_cast<typename F::Bits*>(data);
+    if (const int64_t at = fault_element(seat_, runs); at >= 0) values[at] ^= 1;
+    for (const Run& run : runs) compare<F>(run, values, findings);
+    if (findings.wrong == 0) return;
+    findings.expected = expected_text(job.type, locate(runs, static_cast<uint64_t>(findings.first)));
+    findings.found = value_text(job.type, values[findings.first]);
+  });
+  return findings;
+}
+
+void HostTransfer::exchange(const void* mine, size_t bytes, void* all) { collectives_.exchange(mine, bytes, all); }
+
+}  // namespace nccltune::worker

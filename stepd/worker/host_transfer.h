@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// One case in host memory over Gloo.
+#pragma once
+
+#include <chrono>
+
+#include "worker/common_measure.h"
+#include "worker/host_collectives.h"
+
+namespace nccltune::worker {
+
+class HostTransfer : public Transfer {
+ public:
+  // `send` and `receive` hold job.max_bytes; they outlive this.
+  HostTransfer(const Case& job, const Shape& shape, const Seat& seat, const Traffic& traffic, char* send, char* receive,
+               HostCollectives& collectives);
+
+  void fill(bool in_place, uint64_t seed) override;
+  void start(bool in_place, uint64_t iteration) override;
+  void finish() override {}  // Gloo's collectives have ended when they return
+  void barrier() override;
+  void begin_capture() override;
+  void end_capture() override {}
+  void launch_graph() override {}
+  void drop_graph() override {}
+  void reserve_marks(uint32_t count) override { marks_.resize(count); }
+  void mark(uint32_t i) override { marks_[i] = std::chrono::steady_clock::now(); }
+  double seconds_between(uint32_t i, uint32_t j) override;
+  Findings check(bool in_place, uint64_t seed) override;
+  void exchange(const void* mine, size_t bytes, void* all) override;
+
+ private:
+  HostOperation operation_;
+  Seat seat_;
+  const Traffic& traffic_;
+  char* send_;
+  char* receive_;
+  HostCollectives& collectives_;
+  std::vector<uint64_t> sent_, received_;
+  std::vector<std::chrono::steady_clock::time_point> marks_;
+};
+
+}  // namespace nccltune::worker

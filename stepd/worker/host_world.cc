@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host_world.h"
+
+#include <gloo/rendezvous/context.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <sstream>
+
+#include "worker/common_identity.h"
+#include "worker/common_io.h"
+#include "worker/host_address.h"
+#include "worker/host_store.h"
+
+namespace nccltune::worker {
+
+using protocol::FailureKind;
+
+// Gloo's own limit of one wait; the supervisor's deadlines are shorter and name the phase.
+static constexpr std::chrono::hours kPatience{12};
+
+struct Card {  // what a rank tells the others about its host
+  uint64_t host = 0;
+  std::vector<std::string> addresses;
+};
+
+static std::vector<char> card_text() {
+  std::ostringstream text;
+  text << host_hash();
+  for (const LocalAddress& local : local_addresses()) {
+    if (!local.loopback) text << ' ' << local.address;
+  }
+  const std::string whole = text.str();
+  return {whole.begin(), whole.end()};
+}
+
+static Card read_card(HostStore& store, int rank) {
+  const std::vector<char> text = store.get(std::to_string(rank) + "/card");
+  std::istringstream words(std::string(text.begin(), text.end()));
+  Card card;
+  words >> card.host;
+  for (std::string address; words >> address;) card.addresses.push_back(address);
+  return card;
+}
+
+// NCCL_SOCKET_IFNAME (the plan's or the user's) decides; else, with all ranks on this host, loopback; else the address
+// that the kernel uses towards the first rank of another host. Never what the host's name resolves to: Debian maps it
+// to 127.0.1.1.
+static std::string choose_address(const protocol::Connect& connect, HostStore& store) {
+  const char* names = std::getenv("NCCL_SOCKET_IFNAME");
+  if (names && *names) {
+    const std::string address = select_address(names, local_addresses());
+    if (!address.empty()) return address;
+    throw Failed(FailureKind::transport,
+                 std::string("NCCL_SOCKET_IFNAME: no interface that runs and has an address matches '") + names + "'",
+                 "look at 'nccl-tune topo' for this node's interfaces");
+  }
+  store.set(std::to_string(connect.rank) + "/card", card_text());
+  const uint64_t here = host_hash();
+  for (int step = 1; step < connect.ranks; ++step) {
+    const Card card = read_card(store, (connect.rank + step) % connect.ranks);
+    if (card.host == here) continue;
+    for (const std::string& peer : card.addresses) {
+      const std::string address = address_towards(peer);
+      if (!address.empty()) return address;
+    }
+    throw Failed(FailureKind::transport,
+                 "Gloo: no route to any address of rank " + std::to_string((connect.rank + step) % connect.ranks),
+                 "set NCCL_SOCKET_IFNAME to the interface that joins the nodes");
+  }
+  return "127.0.0.1";
+}
+
+std::shared_ptr<gloo::Context> join_world(const protocol::Connect& connect) {
+  HostStore store(connect.generation);
+  gloo::transport::tcp::attr attributes;
+  attributes.hostname = choose_address(connect, store);
+  try {
+    auto device = gloo::transport::tcp::CreateDevice(attributes);
+    auto context = std::make_shared<gloo::rendezvous::Context>(connect.rank, connect.ranks);
+    context->setTimeout(kPatience);
+    context->connectFullMesh(store, device);
+    return context;
+  } catch (const gloo::Exception& error) {
+    throw Failed(FailureKind::transport, "Gloo: " + attributes.hostname + ": " + error.what(),
+                 "set NCCL_SOCKET_IFNAME to the interface that joins the nodes, and look for a firewall between them");
+  }
+}
+
+}  // namespace nccltune::worker

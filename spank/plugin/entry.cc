@@ -5,6 +5,7 @@
 #include <new>
 
 #include "plugin/guard.h"
+#include "plugin/inside.h"
 #include "plugin/session.h"
 #include "plugin/spank_api.h"
 
@@ -60,7 +61,10 @@ void start(int count, char** words) {
 
 }  // namespace
 
+// The library's second entry in the stack, after pyxis, is called like the first: its word tells them apart. It has a
+// part in task_init alone.
 int slurm_spank_init(spank_t spank, int count, char** words) {
+  if (nccltune::is_inside_entry(count, words)) return 0;
   nccltune::FirstFault unheard;  // without a session there is no task to tell it in: the step runs untuned
   nccltune::guard("slurm_spank_init", unheard, [&] {
     start(count, words);
@@ -74,14 +78,20 @@ int slurm_spank_init(spank_t spank, int count, char** words) {
   });
 }
 
-int slurm_spank_user_init(spank_t spank, int, char**) {
+int slurm_spank_user_init(spank_t spank, int count, char** words) {
+  if (nccltune::is_inside_entry(count, words)) return 0;
   return dispatch("slurm_spank_user_init", [&](Session& s) {
     s.plan_the_node(spank);
     return 0;
   });
 }
 
-int slurm_spank_task_init(spank_t spank, int, char**) {
+int slurm_spank_task_init(spank_t spank, int count, char** words) {
+  if (nccltune::is_inside_entry(count, words))
+    return dispatch("slurm_spank_task_init", [&](Session& s) {
+      s.look_inside_container(spank);
+      return 0;
+    });
   dispatch("slurm_spank_task_init", [&](Session& s) {
     s.tune_task(spank);
     return 0;
@@ -94,7 +104,8 @@ int slurm_spank_task_init(spank_t spank, int, char**) {
   return rc;
 }
 
-int slurm_spank_exit(spank_t, int, char**) {
+int slurm_spank_exit(spank_t, int count, char** words) {
+  if (nccltune::is_inside_entry(count, words)) return 0;
   delete session;
   session = nullptr;
   return 0;

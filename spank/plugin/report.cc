@@ -76,7 +76,8 @@ Lines kept_lines(const Plan& plan, const Step& step) {
   for (const KeptSetting& kept : plan.kept)
     if (is_the_users(kept) && !kept.planned.empty() && kept.planned != kept.value) lines.push_back(kept_line(kept));
   for (const Note& note : plan.notes)
-    if (step.env.count(note.object) > 0) lines.push_back(note_line(note));
+    if (step.env.count(note.object) > 0 || (step.private_network && note.object == "network"))
+      lines.push_back(note_line(note));
   return lines;
 }
 

@@ -161,6 +161,7 @@ void Session::tune_task(spank_t spank) {
   Applied applied;
   const TaskPlan task = tune(spank, env, marked, applied);
   tell_task(task, applied.notes);
+  if (container_.image) outside_ = state_outside(prepared_->plan, task, applied.set, job_environment(spank));
   if (applied.error) fault.keep(applied.error->text().c_str());
 }
 
@@ -168,6 +169,17 @@ int Session::finish_task(spank_t spank) {
   if (!fault.kept() || !is_ordinary_step(spank)) return 0;
   if (!node_fault_ || local_task_id(spank) == 0) tell_fault();
   return active() && options_.strict ? kFail : 0;
+}
+
+void Session::look_inside_container(spank_t spank) const {
+  if (!outside_) return;
+  const InsideFindings findings = look_inside(*outside_, job_environment(spank));
+  correct_env(spank, *outside_, findings);
+  // The image is the same in all tasks: said once a step.
+  if (local_task_id(spank) != 0) return;
+  const bool tell = loud() || (asked() && node_id(spank) == 0);
+  for (const Note& note : findings.lost) tell ? tell_user(note_line(note)) : tell_detail(note_line(note));
+  for (const Note& note : findings.details) loud() ? tell_user(note_line(note)) : tell_detail(note_line(note));
 }
 
 bool Session::in_task_process() const noexcept { return getpid() != pid_; }
@@ -191,7 +203,7 @@ void Session::tell_node(spank_t spank) const {
   for (const std::string& notice : notices_) asked() ? tell_user(notice) : tell_admin(notice);
   for (const std::string& notice : quiet_notices_) options_.verbose ? tell_user(notice) : tell_admin(notice);
   if (!prepared_) return;
-  if (options_.verbose || options_.action == Options::Action::show) {
+  if (loud()) {
     tell_user(summary_line(prepared_->plan, prepared_->node, prepared_->step));
     for (const std::string& line : reason_lines(prepared_->plan)) tell_user(line);
   } else if (asked() && node_id(spank) == 0) {
@@ -201,10 +213,9 @@ void Session::tell_node(spank_t spank) const {
 }
 
 void Session::tell_task(const TaskPlan& task, const std::vector<Note>& notes) const {
-  const bool loud = options_.verbose || options_.action == Options::Action::show;
   Lines lines = task_lines(task);
   for (const Note& note : notes) lines.push_back(note_line(note));
-  for (const std::string& line : lines) loud ? tell_user(line) : tell_detail(line);
+  for (const std::string& line : lines) loud() ? tell_user(line) : tell_detail(line);
 }
 
 // A job that did not ask (default=on) does not get our troubles on its stderr. Straight from the buffer: the fault may

@@ -13,6 +13,7 @@
 #include "plugin/apply.h"
 #include "plugin/ask.h"
 #include "plugin/fault.h"
+#include "plugin/inside.h"
 #include "plugin/options.h"
 #include "plugin/spank_api.h"
 #include "policy/plan.h"
@@ -33,6 +34,9 @@ class Session {
   void plan_the_node(spank_t spank);
   // In the task, as the user, last before TaskProlog and exec: exports and pins.
   void tune_task(spank_t spank);
+  // In the task, after pyxis (the entry with the word "inside"): tells what the image has of its own, and takes back
+  // what points to a file that is not there. Nothing where the task is not in a container.
+  void look_inside_container(spank_t spank) const;
   // After it, also when it threw: tells what went wrong and was not told. kFail under strict when something did.
   int finish_task(spank_t spank);
   // True in a fork of the process that made this session.
@@ -57,6 +61,7 @@ class Session {
   void tell_task(const TaskPlan& task, const std::vector<Note>& notes) const;
   void tell_fault();
   TaskPlan tune(spank_t spank, const Environment& env, const std::set<std::string>& marked, Applied& applied) const;
+  bool loud() const { return options_.verbose || options_.action == Options::Action::show; }
 
   const bool remote_;
   const pid_t pid_;
@@ -68,6 +73,7 @@ class Session {
   std::vector<std::string> notices_;  // no faults, but worth a line to a user who asked
   std::vector<std::string> quiet_notices_;  // and to the administrator alone
   std::optional<Prepared> prepared_;
+  std::optional<Outside> outside_;  // in a task that goes into a container
 };
 
 // slurmd itself loads the plugin too, once, at its start: the place to tell the administrator of a bad plugstack.conf.

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/alarm.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace nccltune::bench {
+namespace {
+
+constexpr int kFanOut = 16;  // 4,000 tasks are three levels deep
+constexpr const char* kKey = "alarm";
+
+}  // namespace
+
+std::vector<int> alarm_neighbours(int rank, int size) {
+  std::vector<int> neighbours;
+  if (rank > 0) neighbours.push_back((rank - 1) / kFanOut);
+  for (int child = kFanOut * rank + 1; child <= kFanOut * rank + kFanOut && child < size; ++child)
+    neighbours.push_back(child);
+  return neighbours;
+}
+
+struct Alarm::Shared {
+  std::mutex lock;
+  std::condition_variable changed;
+  bool watching = false, stop = false, raised = false;
+  std::optional<std::string> heard;
+};
+
+Alarm::Alarm(World& world)
+    : shared_(std::make_shared<Shared>()), world_(world), event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Alarm::~Alarm() {
+  {
+    const std::lock_guard guard(shared_->lock);
+    shared_->stop = true;
+    shared_->changed.notify_all();
+  }
+  if (event_ >= 0) close(event_);
+}
+
+void Alarm::raise(const std::string& text) {
+  {
+    const std::lock_guard guard(shared_->lock);
+    if (std::exchange(shared_->raised, true)) return;
+  }
+  if (!world_.put(kKey, text)) world_.commit();
+}
+
+std::optional<std::string> Alarm::heard() {
+  const std::lock_guard guard(shared_->lock);
+  return shared_->heard;
+}
+
+void Alarm::watch(bool on) {
+  const Place& place = world_.place();
+  if (place.size == 1) return;
+  {
+    const std::lock_guard guard(shared_->lock);
+    shared_->watching = on;
+    shared_->changed.notify_all();
+  }
+  if (!on || std::exchange(started_, true)) return;
+  std::thread([shared = shared_, world = &world_, event = event_,
+               neighbours = alarm_neighbours(place.rank, place.size)] {
+    auto pause = std::chrono::milliseconds(200);
+    std::unique_lock guard(shared->lock);
+    for (;;) {
+      if (!shared->watching) pause = std::chrono::milliseconds(200);
+      shared->changed.wait(guard, [&] { return shared->watching || shared->stop; });
+      if (shared->stop) return;
+      for (const int rank : neighbours) {
+        guard.unlock();
+        auto text = world->get(rank, kKey, Clock::now());
+        guard.lock();
+        if (shared->stop) return;
+        if (text && *text) {
+          shared->heard = **text;
+          const uint64_t one = 1;
+          (void)!write(event, &one, sizeof one);
+          const bool pass_on = !std::exchange(shared->raised, true);
+          guard.unlock();
+          if (pass_on && !world->put(kKey, **text)) world->commit();
+          return;
+        }
+      }
+      shared->changed.wait_for(guard, pause, [&] { return shared->stop; });
+      pause = std::min(pause * 3 / 2, std::chrono::milliseconds(2000));
+    }
+  }).detach();
+}
+
+}  // namespace nccltune::bench

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/data_path.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+#include "bench/text.h"
+
+namespace nccltune::bench {
+namespace {
+
+constexpr size_t kMostWarnings = 5;
+
+std::string read_whole(const std::string& file) {
+  std::ifstream in(file);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// What follows `mark`; "" when the line lacks it.
+std::string_view after(std::string_view line, std::string_view mark) {
+  const size_t at = line.find(mark);
+  return at == std::string_view::npos ? std::string_view() : line.substr(at + mark.size());
+}
+
+std::string_view word(std::string_view text) { return text.substr(0, text.find_first_of(" \t,;")); }
+
+// "[0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>" -> "mlx5_0:1/IB", "mlx5_1:1/RoCE".
+std::vector<std::string> bracketed(std::string_view text) {
+  std::vector<std::string> names;
+  for (const std::string& part : split(text.substr(0, text.find(';')), ' ')) {
+    const size_t end = part.find(']');
+    if (part.starts_with("[") && end != std::string::npos && end + 1 < part.size())
+      names.push_back(part.substr(end + 1));
+  }
+  return names;
+}
+
+void take_channel(DataPath& path, std::string_view line) {
+  if (line.find("[receive]") != std::string_view::npos || line.find("[recv]") != std::string_view::npos) return;
+  const std::string via(word(after(line, " via ")));
+  if (via.empty()) return;
+  ++path.channels[via];
+  path.any = true;
+  if (via.starts_with("NET/")) {
+    ++path.net;
+    path.net_gdr += via.find("/GDRDMA") != std::string::npos;
+  } else if (via.starts_with("P2P/")) {
+    ++path.p2p;
+    path.mnnvl |= via.starts_with("P2P/MNNVL");
+  } else if (via.starts_with("SHM")) {
+    ++path.shm;
+  } else if (via.starts_with("COLLNET/")) {
+    ++path.collnet;
+    path.sharp |= via.starts_with("COLLNET/SHARP");
+  }
+}
+
+void take_line(DataPath& path, std::string_view line) {
+  if (const auto warning = after(line, "NCCL WARN "); !warning.empty()) {
+    if (path.warnings.size() < kMostWarnings &&
+        std::find(path.warnings.begin(), path.warnings.end(), warning) == path.warnings.end())
+      path.warnings.emplace_back(warning);
+    return;
+  }
+  if (line.find("Channel ") != std::string_view::npos || line.find("CollNet ") != std::string_view::npos)
+    take_channel(path, line);
+  if (const auto devices = after(line, "NET/IB : Using "); !devices.empty()) path.devices = bracketed(devices);
+  if (const auto devices = after(line, "NET/Socket : Using "); !devices.empty() && path.devices.empty())
+    path.devices = bracketed(devices);
+  if (line.find("NET/IB : No device found") != std::string_view::npos) path.no_ib_device = true;
+  for (const std::string_view mark : {"Using network ", "Initialized NET plugin "})
+    if (const auto name = after(line, mark); !name.empty()) {
+      std::string text(name.substr(0, name.find(" to comm")));
+      while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.pop_back();
+      if (path.network.empty() || mark == "Using network ") path.network = text;
+      path.any = true;
+    }
+  if (const auto name = after(line, "Assigned NET plugin "); !name.empty()) path.network = word(name), path.any = true;
+  if (line.find("Connected NVLS tree") != std::string_view::npos) path.nvls = true;
+  if (line.find("NVLS multicast support is available") != std::string_view::npos) path.any = true;
+  if (const auto mnnvl = after(line, "MNNVL 1 cliqueId"); !mnnvl.empty()) path.mnnvl = true;
+  if (const auto algorithm = after(line, "-> Algo "); !algorithm.empty()) path.algorithms.emplace(word(algorithm));
+}
+
+}  // namespace
+
+DataPath parse_data_path(const std::string& log) {
+  DataPath path;
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) take_line(path, line);
+  return path;
+}
+
+DataPath read_data_path(const std::string& file) { return parse_data_path(read_whole(file)); }
+
+std::vector<std::string> last_lines_of(const std::string& file, size_t count) {
+  std::vector<std::string> lines = split(read_whole(file), '\n');
+  if (!lines.empty() && lines.back().empty()) lines.pop_back();
+  if (lines.size() > count) lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(count));
+  return lines;
+}
+
+std::vector<std::string> describe_data_path(const DataPath& path,
+                                            const std::map<std::string, std::string>& environment) {
+  std::vector<std::string> lines;
+  if (!path.any) return lines;
+  const bool sockets = lower(path.network).find("socket") != std::string::npos;
+  const auto planned = environment.find("NCCL_IB_HCA");
+  const auto has = [&](const char* name, const char* value) {
+    const auto at = environment.find(name);
+    return at != environment.end() && at->second == value;
+  };
+  if (sockets && path.net > 0 && planned != environment.end() && !has("NCCL_IB_DISABLE", "1"))
+    lines.push_back(print("WARNING: NCCL went over TCP sockets although NCCL_IB_HCA=%s names HCAs%s",
+                          planned->second.c_str(), path.no_ib_device ? "; NCCL found none of them" : ""));
+  if (!sockets && path.net > path.net_gdr && !has("NCCL_NET_GDR_LEVEL", "LOC") && !has("NCCL_NET_GDR_LEVEL", "0"))
+    lines.push_back(print("WARNING: %d of %d network channels are staged through host memory, without GPUDirect RDMA",
+                          path.net - path.net_gdr, path.net));
+  if (path.shm > 0)
+    lines.push_back(
+        print("%d local channels go through shared host memory: peer access between those GPUs is not used", path.shm));
+  std::string text = "data path of rank 0: ";
+  std::vector<std::string> parts;
+  if (path.net > 0)
+    parts.push_back(print("%s, %d of %d channels with GPUDirect RDMA", path.network.c_str(), path.net_gdr, path.net));
+  if (path.net == 0 && !path.network.empty()) parts.push_back("network " + path.network + " (not used)");
+  if (!path.devices.empty()) parts.push_back("devices " + join(path.devices, " "));
+  if (path.p2p > 0) parts.push_back(print("%d channels peer to peer", path.p2p));
+  if (path.nvls) parts.push_back("NVLS");
+  if (path.sharp) parts.push_back("SHARP");
+  if (path.mnnvl) parts.push_back("MNNVL");
+  if (!path.algorithms.empty())
+    parts.push_back("algorithms " + join({path.algorithms.begin(), path.algorithms.end()}, " "));
+  lines.push_back(text + join(parts, "; "));
+  for (const std::string& warning : path.warnings) lines.push_back("NCCL warns: " + warning);
+  return lines;
+}
+
+}  // namespace nccltune::bench

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NCCL's own log (NCCL_DEBUG=INFO with NET, GRAPH, TUNING) says about the way the data took. Formats of 2.18
+// to 2.30.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace nccltune::bench {
+
+struct DataPath {
+  std::string network;                  // "IB", "Socket", "AWS Libfabric"; "": none was chosen
+  std::vector<std::string> devices;     // "mlx5_0:1/IB", "eth0"
+  std::map<std::string, int> channels;  // how many sends go "NET/IB/0/GDRDMA", "P2P/CUMEM", "SHM/direct/direct"
+  int net = 0, net_gdr = 0, p2p = 0, shm = 0, collnet = 0;
+  bool nvls = false, mnnvl = false, sharp = false;
+  bool no_ib_device = false;
+  std::set<std::string> algorithms;   // "RING", "NVLS", "TREE"
+  std::vector<std::string> warnings;  // "NCCL WARN" lines, without their head; each once
+  bool any = false;                   // the log held a line that was understood
+};
+
+DataPath parse_data_path(const std::string& log);
+DataPath read_data_path(const std::string& file);
+// Lines for the notes; faults first. `environment`: the task's.
+std::vector<std::string> describe_data_path(const DataPath& path,
+                                            const std::map<std::string, std::string>& environment);
+std::vector<std::string> last_lines_of(const std::string& file, size_t count);
+
+}  // namespace nccltune::bench

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tasks of this step, and what they can tell each other before and beside the communicator: who is there, a store
+// of keys each task puts for itself, one fence. Nothing here waits longer than its deadline, so that a dead task stops
+// nobody.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "bench/clock.h"
+
+namespace nccltune::bench {
+
+struct Place {
+  int rank = 0, size = 1;              // of this task in the step
+  int local_rank = 0, local_size = 1;  // on this node
+  int node = 0, nodes = 1;
+  std::string hostname;
+};
+
+class World {
+ public:
+  virtual ~World() = default;
+  virtual const Place& place() const = 0;
+  // "one process", "PMIx 4.2.2".
+  virtual std::string name() const = 0;
+
+  // A key of this task; others see it after the next commit. A key is put once.
+  virtual std::optional<Error> put(const std::string& key, const std::string& value) = 0;
+  virtual std::optional<Error> commit() = 0;
+  // Waits for all tasks; with `collect`, what they committed is then held by each node.
+  virtual std::optional<Error> fence(bool collect, Deadline deadline) = 0;
+  // A key of task `rank`, asked for until it is there or the deadline has passed (nullopt). At least one try is made.
+  virtual Result<std::optional<std::string>> get(int rank, const std::string& key, Deadline deadline) = 0;
+
+  // Leaves in good order: a PMIx server ends the whole step of a client that goes without a word.
+  virtual void leave(Deadline deadline) = 0;
+  // Ends the whole step.
+  virtual void abort(int status, const std::string& text) = 0;
+};
+
+// The world that this process was started in. An error when it was started as one of several but without PMIx: each
+// would measure itself alone (NVIDIA/nccl-tests#213, #306). `environment` is the process's own.
+Result<std::unique_ptr<World>> open_world(const std::map<std::string, std::string>& environment, Deadline deadline);
+
+// The message for a task that cannot see its peers; "" when `environment` speaks of one task only. Pure.
+std::optional<Error> lonely_task(const std::map<std::string, std::string>& environment);
+
+Result<std::unique_ptr<World>> open_pmix_world(const std::map<std::string, std::string>& environment,
+                                               Deadline deadline);
+std::unique_ptr<World> open_single_world();
+
+}  // namespace nccltune::bench

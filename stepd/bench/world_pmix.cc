@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// The world as a PMIx client (https://pmix.github.io, versions 3 to 5). libpmix is loaded when needed: the tool starts
+// on machines without it. Structures are filled by hand, for the macros of one version's pmix.h call functions that
+// another version's library lacks.
+#include "bench/world.h"
+
+#if __has_include(<pmix.h>)
+#include <dlfcn.h>
+#include <pmix.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "bench/text.h"
+
+namespace nccltune::bench {
+namespace {
+
+struct Library {
+  decltype(&PMIx_Init) init;
+  decltype(&PMIx_Finalize) finalize;
+  decltype(&PMIx_Put) put;
+  decltype(&PMIx_Commit) commit;
+  decltype(&PMIx_Fence_nb) fence_nb;
+  decltype(&PMIx_Get) get;
+  decltype(&PMIx_Abort) abort;
+  decltype(&PMIx_Error_string) error_string;
+  decltype(&PMIx_Get_version) get_version;
+
+  std::string words(pmix_status_t status) const { return print("%s (%d)", error_string(status), status); }
+  // "OpenPMIx 4.2.2 (PMIx Standard: 4.2, ...)" -> "4.2.2".
+  std::string version() const {
+    const std::string text = get_version();
+    const size_t from = text.find_first_of("0123456789");
+    if (from == std::string::npos) return text;
+    std::string number = text.substr(from, text.find_first_not_of("0123456789.", from) - from);
+    while (!number.empty() && number.back() == '.') number.pop_back();
+    return number;
+  }
+};
+
+template <class F>
+bool find(void* handle, const char* name, F& function) {
+  function = reinterpret_cast<F>(dlsym(handle, name));
+  return function != nullptr;
+}
+
+Result<Library> load_library() {
+  void* handle = dlopen("libpmix.so.2", RTLD_NOW | RTLD_GLOBAL);
+  if (handle == nullptr)
+    return Error{"libpmix.so.2", "cannot load", dlerror(),
+                 "install libpmix2 (pmix), or set LD_LIBRARY_PATH to the one that Slurm uses"};
+  Library l{};
+  if (!find(handle, "PMIx_Init", l.init) || !find(handle, "PMIx_Finalize", l.finalize) ||
+      !find(handle, "PMIx_Put", l.put) || !find(handle, "PMIx_Commit", l.commit) ||
+      !find(handle, "PMIx_Fence_nb", l.fence_nb) || !find(handle, "PMIx_Get", l.get) ||
+      !find(handle, "PMIx_Abort", l.abort) || !find(handle, "PMIx_Error_string", l.error_string) ||
+      !find(handle, "PMIx_Get_version", l.get_version))
+    return Error{"libpmix.so.2", "lacks a call that every PMIx since version 2 has", dlerror(), ""};
+  return l;
+}
+
+// What another thread will deliver. Both hold it: whoever stops waiting leaves nothing dangling.
+struct Pending {
+  std::mutex lock;
+  std::condition_variable changed;
+  bool done = false;
+  pmix_status_t status = PMIX_ERR_TIMEOUT;
+
+  void settle(pmix_status_t result) {
+    const std::lock_guard guard(lock);
+    status = result;
+    done = true;
+    changed.notify_all();
+  }
+  // nullopt: the deadline passed first.
+  std::optional<pmix_status_t> wait(Deadline deadline) {
+    std::unique_lock guard(lock);
+    if (!changed.wait_until(guard, deadline, [this] { return done; })) return std::nullopt;
+    return status;
+  }
+};
+
+extern "C" void fence_done(pmix_status_t status, void* data) {
+  auto* pending = static_cast<std::shared_ptr<Pending>*>(data);
+  (*pending)->settle(status);
+  delete pending;
+}
+
+// Runs a call that may block on a thread of its own, which is abandoned at the deadline.
+template <class Call>
+std::optional<pmix_status_t> bounded(Call call, Deadline deadline) {
+  auto pending = std::make_shared<Pending>();
+  std::thread([pending, call] { pending->settle(call()); }).detach();
+  return pending->wait(deadline);
+}
+
+void name_key(pmix_info_t& info, const char* key) {
+  std::memset(&info, 0, sizeof info);
+  std::strncpy(info.key, key, sizeof info.key - 1);
+}
+pmix_info_t flag(const char* key) {
+  pmix_info_t info;
+  name_key(info, key);
+  info.value.type = PMIX_BOOL;
+  info.value.data.flag = true;
+  return info;
+}
+pmix_info_t integer(const char* key, int number) {
+  pmix_info_t info;
+  name_key(info, key);
+  info.value.type = PMIX_INT;
+  info.value.data.integer = number;
+  return info;
+}
+
+// PMIx hands out values of malloc.
+void release(pmix_value_t* value) {
+  if (value == nullptr) return;
+  if (value->type == PMIX_STRING) std::free(value->data.string);
+  if (value->type == PMIX_BYTE_OBJECT) std::free(value->data.bo.bytes);
+  std::free(value);
+}
+
+std::optional<int64_t> number_of(const pmix_value_t& value) {
+  switch (value.type) {
+    case PMIX_UINT16:
+      return value.data.uint16;
+    case PMIX_UINT32:
+      return value.data.uint32;
+    case PMIX_INT32:
+      return value.data.int32;
+    case PMIX_INT:
+      return value.data.integer;
+    case PMIX_UINT:
+      return value.data.uint;
+    case PMIX_UINT64:
+      return static_cast<int64_t>(value.data.uint64);
+    case PMIX_SIZE:
+      return static_cast<int64_t>(value.data.size);
+    case PMIX_PROC_RANK:
+      return value.data.rank;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::string text_of(const pmix_value_t& value) {
+  if (value.type == PMIX_BYTE_OBJECT) return std::string(value.data.bo.bytes, value.data.bo.size);
+  return value.type == PMIX_STRING && value.data.string ? value.data.string : "";
+}
+
+class PmixWorld : public World {
+ public:
+  PmixWorld(const Library& library, const pmix_proc_t& self) : library_(library), self_(self) {
+    place_.rank = static_cast<int>(self.rank);
+    place_.size = static_cast<int>(job_number(PMIX_JOB_SIZE).value_or(1));
+    place_.local_rank = static_cast<int>(own_number(PMIX_LOCAL_RANK).value_or(0));
+    place_.local_size = static_cast<int>(job_number(PMIX_LOCAL_SIZE).value_or(1));
+    place_.node = static_cast<int>(own_number(PMIX_NODEID).value_or(0));
+    place_.nodes = static_cast<int>(job_number(PMIX_NUM_NODES).value_or(1));
+    char name[256] = "";
+    gethostname(name, sizeof name - 1);
+    place_.hostname = name;
+  }
+
+  const Place& place() const override { return place_; }
+  std::string name() const override { return "PMIx " + library_.version(); }
+
+  std::optional<Error> put(const std::string& key, const std::string& value) override {
+    pmix_value_t entry;
+    std::memset(&entry, 0, sizeof entry);
+    entry.type = PMIX_BYTE_OBJECT;
+    entry.data.bo.bytes = const_cast<char*>(value.data());  // copied by the call
+    entry.data.bo.size = value.size();
+    return failed("cannot put '" + key + "'", library_.put(PMIX_GLOBAL, key.c_str(), &entry));
+  }
+
+  std::optional<Error> commit() override { return failed("cannot commit", library_.commit()); }
+
+  std::optional<Error> fence(bool collect, Deadline deadline) override {
+    const auto all = std::make_shared<pmix_proc_t>(everyone());
+    const auto info = std::make_shared<pmix_info_t>(flag(PMIX_COLLECT_DATA));
+    info->value.data.flag = collect;
+    auto pending = std::make_shared<Pending>();
+    auto* held = new std::shared_ptr<Pending>(pending);
+    const pmix_status_t status = library_.fence_nb(all.get(), 1, info.get(), 1, fence_done, held);
+    if (status != PMIX_SUCCESS) {
+      delete held;
+      return status == PMIX_OPERATION_SUCCEEDED ? std::nullopt : failed("cannot start a fence", status);
+    }
+    kept_.emplace_back(all, info);  // the library may read them until the fence ends, which can be after the deadline
+    const auto result = pending->wait(deadline);
+    if (!result) return Error{name(), "not every task came to the fence in time", "", ""};
+    return failed("the fence failed", *result);
+  }
+
+  Result<std::optional<std::string>> get(int rank, const std::string& key, Deadline deadline) override {
+    pmix_proc_t peer = self_;
+    peer.rank = static_cast<pmix_rank_t>(rank);
+    for (auto pause = std::chrono::milliseconds(1);; pause = std::min(pause * 2, std::chrono::milliseconds(50))) {
+      // A task that has committed answers at once, "not found" too, even when the key is on its way: ask again.
+      const int seconds = std::max(1, static_cast<int>(seconds_until(deadline) + 0.5));
+      pmix_info_t hints[] = {integer(PMIX_TIMEOUT, seconds), flag(kRefresh)};
+      pmix_value_t* value = nullptr;
+      const pmix_status_t status = library_.get(&peer, key.c_str(), hints, rank == place_.rank ? 1 : 2, &value);
+      if (status == PMIX_SUCCESS && value != nullptr) {
+        std::string text = text_of(*value);
+        release(value);
+        return std::optional(std::move(text));
+      }
+      const bool missing = status == PMIX_ERR_NOT_FOUND || status == PMIX_ERR_TIMEOUT || status == PMIX_SUCCESS;
+      if (!missing) return *failed(print("cannot get '%s' of rank %d", key.c_str(), rank), status);
+      if (passed(deadline)) return std::optional<std::string>();
+      std::this_thread::sleep_until(std::min(Clock::now() + pause, deadline));
+    }
+  }
+
+  void leave(Deadline deadline) override {
+    const Library library = library_;
+    bounded([library] { return library.finalize(nullptr, 0); }, deadline);
+  }
+
+  void abort(int status, const std::string& text) override {
+    const Library library = library_;
+    bounded([library, status, text] { return library.abort(status, text.c_str(), nullptr, 0); }, in_seconds(5));
+    _exit(status);
+  }
+
+ private:
+  // Attribute names are strings of the standard; older headers lack the macro (PMIx 4).
+  static constexpr const char* kRefresh = "pmix.get.refresh";
+
+  pmix_proc_t everyone() const {
+    pmix_proc_t all = self_;
+    all.rank = PMIX_RANK_WILDCARD;
+    return all;
+  }
+  std::optional<int64_t> number(const pmix_proc_t& who, const char* key) const {
+    pmix_info_t hint = integer(PMIX_TIMEOUT, 10);
+    pmix_value_t* value = nullptr;
+    if (library_.get(&who, key, &hint, 1, &value) != PMIX_SUCCESS || value == nullptr) return std::nullopt;
+    const auto result = number_of(*value);
+    release(value);
+    return result;
+  }
+  std::optional<int64_t> job_number(const char* key) const { return number(everyone(), key); }
+  std::optional<int64_t> own_number(const char* key) const { return number(self_, key); }
+  std::optional<Error> failed(const std::string& what, pmix_status_t status) const {
+    if (status == PMIX_SUCCESS) return std::nullopt;
+    return Error{name(), what, library_.words(status), ""};
+  }
+
+  Library library_;
+  pmix_proc_t self_;
+  Place place_;
+  std::vector<std::pair<std::shared_ptr<pmix_proc_t>, std::shared_ptr<pmix_info_t>>> kept_;
+};
+
+// Slurm and PRRTE say which PMIx their server speaks.
+std::string server_version(const std::map<std::string, std::string>& environment) {
+  const auto at = environment.find("PMIX_VERSION");
+  return at == environment.end() ? "of an unknown version" : at->second;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<World>> open_pmix_world(const std::map<std::string, std::string>& environment,
+                                               Deadline deadline) {
+  auto library = load_library();
+  if (!library) return library.error();
+  auto self = std::make_shared<pmix_proc_t>();
+  const Library calls = *library;
+  const auto status = bounded([calls, self] { return calls.init(self.get(), nullptr, 0); }, deadline);
+  if (!status || *status != PMIX_SUCCESS)
+    return Error{"PMIx",
+                 print("client %s cannot reach the server (PMIx %s)", calls.version().c_str(),
+                       server_version(environment).c_str()),
+                 status ? calls.words(*status) : "no answer in time",
+                 "use the libpmix that Slurm's mpi/pmix plugin was built with; in a container also PMIX_MCA_gds=hash"};
+  return std::unique_ptr<World>(std::make_unique<PmixWorld>(calls, *self));
+}
+
+}  // namespace nccltune::bench
+
+#else
+namespace nccltune::bench {
+Result<std::unique_ptr<World>> open_pmix_world(const std::map<std::string, std::string>&, Deadline) {
+  return Error{"bench", "built without PMIx", "", "build on a machine with pmix.h (libpmix-dev or pmix-devel)"};
+}
+}  // namespace nccltune::bench
+#endif

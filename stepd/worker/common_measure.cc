@@ -81,6 +81,17 @@ int64_t fault_element(const Seat& seat, const std::vector<Run>& runs) {
   return std::clamp<int64_t>(asked < 0 ? end + asked : asked, 0, end - 1);
 }
 
+uint64_t fault_mask(DataType type, const std::vector<Run>& runs, int64_t element) {
+  const Pattern pattern = locate(runs, static_cast<uint64_t>(element)).pattern;
+  uint64_t mask = 1;
+  with_format(type, [&](auto format) {
+    using F = decltype(format);
+    const bool bounded = F::kFloat && pattern.reduced && pattern.op == Op::avg && !pattern.reduction.exact_average;
+    if (bounded) mask = F::kSignBit;
+  });
+  return mask;
+}
+
 // Tests ask for a rank that dies, hangs or is late, in the middle of the timed operations.
 static void act_on_fault(const Seat& seat) {
   if (seat.setup.fault_rank != static_cast<int32_t>(seat.rank)) return;

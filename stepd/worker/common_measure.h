@@ -60,6 +60,8 @@ struct Seat {
 // For tests: the element that this rank shall spoil before it compares, -1 for none. Setup::fault_element counts from
 // the start, or from the end when negative (-1 the last), and is cut to what the rank receives.
 int64_t fault_element(const Seat& seat, const std::vector<Run>& runs);
+// The bits to turn over in it: the lowest, or the sign where an average's bound would excuse the lowest.
+uint64_t fault_mask(DataType type, const std::vector<Run>& runs, int64_t element);
 
 struct Outcome {
   protocol::CaseResult result;

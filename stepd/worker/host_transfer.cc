@@ -71,7 +71,8 @@ Findings HostTransfer::check(bool in_place, uint64_t seed) {
   with_format(job.type, [&](auto format) {
     using F = decltype(format);
     auto* values = reinterpret_cast<typename F::Bits*>(data);
-    if (const int64_t at = fault_element(seat_, runs); at >= 0) values[at] ^= 1;
+    if (const int64_t at = fault_element(seat_, runs); at >= 0)
+      values[at] ^= static_cast<typename F::Bits>(fault_mask(job.type, runs, at));
     for (const Run& run : runs) compare<F>(run, values, findings);
     if (findings.wrong == 0) return;
     findings.expected = expected_text(job.type, locate(runs, static_cast<uint64_t>(findings.first)));

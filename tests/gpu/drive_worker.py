@@ -181,6 +181,7 @@ def run(options, crew, types_bits):
             case = Case(COLLECTIVES.index(collective), TYPES.index(type_name), OPS.index(op), root, size, options.max_bytes,
                         options.iterations, 1, options.aggregate, 1, options.check, options.blocking, options.graph, 1,
                         options.cpu_time, 0, options.per_iteration, options.timeout_ms)
+            start = time.monotonic()
             crew.tell(RUN, bytes(case))
             results = [CaseResult.from_buffer_copy(p) for p in crew.answers(RESULT, options.patience)]
             result, count = results[0], count + 1
@@ -192,7 +193,7 @@ def run(options, crew, types_bits):
             bad += not ok
             if options.verbose or not ok:
                 print(f"{collective:15s} {type_name:9s} {op:7s} root {root:2d} {result.bytes:12d} {result.elements:12d} "
-                      f"{describe(halves[0])} | {describe(halves[1])}{'' if ok else '   <--'}", flush=True)
+                      f"{describe(halves[0])} | {describe(halves[1])}  ({time.monotonic() - start:.3f} s){'' if ok else '   <--'}", flush=True)
     return count, bad
 
 

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A communicator, its stream and its buffers.
+#pragma once
+
+#include <vector>
+
+#include "worker/common_measure.h"
+#include "worker/nccl_device.h"
+
+namespace nccltune::worker {
+
+class NcclWorld {
+ public:
+  // `ids`: connect.ids unique ids in a row. Throws Failed.
+  NcclWorld(const LateCalls& late, const protocol::Setup& setup, const protocol::Connect& connect,
+            const std::vector<char>& ids);
+  ~NcclWorld();
+  NcclWorld(const NcclWorld&) = delete;
+  NcclWorld& operator=(const NcclWorld&) = delete;
+
+  // Spins on the stream and on the communicator's health, as nccl-tests does. `timeout_ms` 0: for ever.
+  void wait(int timeout_ms);
+  // One element over all ranks, and the wait for it.
+  void barrier(int timeout_ms);
+  void exchange(const void* mine, size_t bytes, void* all, int timeout_ms);
+  void abort() noexcept;
+
+  ncclComm_t comm() const { return comm_; }
+  cudaStream_t stream() const { return stream_; }
+  // Shifted by Setup::unalign elements of the size given.
+  char* send(uint64_t element_bytes) const { return send_.data() + setup_.unalign * element_bytes; }
+  char* receive(uint64_t element_bytes) const { return receive_.data() + setup_.unalign * element_bytes; }
+  const LateCalls& late() const { return late_; }
+  uint64_t buffer_bytes() const { return buffer_bytes_; }
+  double init_seconds() const { return init_seconds_; }
+  uint64_t device_bytes() const { return device_bytes_; }
+  uint32_t ranks() const { return ranks_; }
+
+ private:
+  void initialise(const protocol::Connect& connect, const std::vector<char>& ids);
+  void register_buffers();
+  void deregister_buffers() noexcept;
+  void reserve_control(size_t bytes);
+
+  const LateCalls& late_;
+  protocol::Setup setup_;
+  uint32_t ranks_ = 1;
+  ncclComm_t comm_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+  DeviceMemory send_, receive_;
+  uint64_t buffer_bytes_ = 0;
+  void* handles_[2] = {nullptr, nullptr};
+  char* control_ = nullptr;  // device: this rank's part, then all ranks'
+  size_t control_bytes_ = 0;
+  double init_seconds_ = 0;
+  uint64_t device_bytes_ = 0;
+};
+
+}  // namespace nccltune::worker

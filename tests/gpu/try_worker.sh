@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds the NCCL worker and tries it without the supervisor on a machine with one GPU: one rank, then several ranks on the
+# one GPU under CUDA MPS (a NCCL_HOSTID each makes NCCL take them for different hosts). Needs CUDA, NCCL and python3.
+#   tests/gpu/try_worker.sh [BUILD_FOLDER]
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=${1:-/tmp/nccl-tune-gpu}
+worker=$build/nccl-tune-worker-nccl
+failed=0
+export NCCL_SOCKET_IFNAME=${NCCL_SOCKET_IFNAME:-lo}
+
+# try SECONDS EXPECTED_STATUS TITLE -- ARGUMENTS of drive_worker.py
+try() {
+    local limit=$1 expected=$2 title=$3 start=$SECONDS status
+    shift 4
+    echo "== $title"
+    timeout -k 5 "$limit" python3 tests/gpu/drive_worker.py "$worker" "$@"
+    status=$?
+    [ "$status" = "$expected" ] || { failed=$((failed + 1)); echo "   NOT AS EXPECTED: status $status, expected $expected"; }
+    echo "   $((SECONDS - start)) s"
+}
+
+make -j"$(nproc)" O="$build" NVCC_ARCH=-gencode=arch=compute_90,code=sm_90 nccl-worker || exit 1
+echo "built in $SECONDS s"
+
+try 60 0 'one rank, everything' -- --iterations 2
+try 60 0 'one rank, speed and the cost of verification' -- -v --collectives all_reduce,all_gather --ops sum --iterations 20 \
+    --types float,half,f8e4m3,double --bytes 8,1048576,4294967296
+try 60 2 'no such device' -- --device 7
+
+export CUDA_MPS_PIPE_DIRECTORY=/tmp/nccl-tune-mps CUDA_MPS_LOG_DIRECTORY=/tmp/nccl-tune-mps-log
+mkdir -p "$CUDA_MPS_PIPE_DIRECTORY" "$CUDA_MPS_LOG_DIRECTORY"
+nvidia-cuda-mps-control -d && trap 'echo quit | nvidia-cuda-mps-control' EXIT
+
+try 90 0 'four ranks, everything' -- -n 4 --host-ids --iterations 2
+try 60 0 'three ranks: averages that are not exact, all roots' -- -n 3 --host-ids --iterations 2 --bytes 65552 --all-roots
+try 40 0 'two ranks, times' -- -v -n 2 --host-ids --iterations 20 --types float --ops sum --bytes 8,2097152
+for element in 0 -1 1000; do
+    try 40 0 "a flipped element at $element, two ranks" -- -n 2 --host-ids --iterations 1 --bytes 65552 --fault flip \
+        --fault-rank 1 --fault-element $element
+done
+try 40 0 'a flipped element as told' -- -v -n 3 --host-ids --iterations 1 --types float,f8e5m2,int64 --ops sum,avg \
+    --collectives all_reduce,alltoall --bytes 65552 --fault flip --fault-rank 2 --fault-element 77
+some=(--types float,half --ops sum,mulsum --bytes 0,4096,65552)
+try 40 0 'graphs' -- -n 2 --host-ids "${some[@]}" --graph 3
+for mode in 1 2 3; do
+    try 40 0 "blocking $mode, per iteration, aggregation" -- -n 2 --host-ids "${some[@]}" --blocking $mode --per-iteration 1 \
+        --aggregate $((mode == 3 ? 3 : 1)) --cpu-time 1
+done
+for mode in 1 2; do try 40 0 "registration $mode" -- -n 2 --host-ids "${some[@]}" --registration $mode; done
+try 40 0 'buffers off by an element' -- -n 2 --host-ids "${some[@]}" --unalign 1
+try 40 0 'two unique ids' -- -n 2 --host-ids "${some[@]}" --ids 2
+try 30 2 'a rank that hangs, and a timeout' -- -n 2 --host-ids "${some[@]}" --fault hang --timeout-ms 2000 --patience 10
+try 30 2 'a rank that crashes' -- -n 2 --host-ids "${some[@]}" --fault crash --timeout-ms 5000 --patience 10
+echo quit | nvidia-cuda-mps-control
+trap - EXIT
+
+if command -v compute-sanitizer >/dev/null; then
+    echo '== memory checker'
+    printf '#!/bin/sh\nexec compute-sanitizer --error-exitcode 9 --log-file /tmp/nccl-tune-sanitizer.log %s\n' "$worker" >/tmp/checked-worker
+    chmod +x /tmp/checked-worker
+    timeout -k 5 60 python3 tests/gpu/drive_worker.py /tmp/checked-worker --iterations 1 --bytes 4096 --ops sum,avg
+    tail -3 /tmp/nccl-tune-sanitizer.log
+fi
+echo "total $SECONDS s, $failed not as expected"
+[ "$failed" = 0 ]

@@ -134,7 +134,7 @@ class Crew:
         for worker in self.workers:
             worker.send(kind, payload)
 
-    def quit(self):
+    def quit(self, patience=20):
         for worker in self.workers:
             try:
                 worker.send(QUIT)
@@ -142,7 +142,7 @@ class Crew:
                 pass
         for worker in self.workers:
             try:
-                worker.process.wait(20)
+                worker.process.wait(patience)
             except subprocess.TimeoutExpired:
                 worker.process.kill()
 
@@ -217,6 +217,7 @@ def main():
     options.max_bytes = options.max_bytes or max(options.bytes)
     crew = Crew([Worker(options.worker, rank, {"NCCL_HOSTID": f"rank{rank}"} if options.host_ids else {})
                  for rank in range(options.ranks)])
+    patience = 3
     try:
         crew.tell(SETUP, bytes(Setup(options.device, options.max_bytes, options.registration, 1, options.unalign,
                                      FAULTS[options.fault], options.fault_rank % options.ranks, options.fault_element)))
@@ -237,13 +238,14 @@ def main():
         count, bad = run(options, crew, first.types)
         crew.tell(DISCONNECT)
         crew.answers(DISCONNECTED, options.patience)
+        patience = 20
         print(f"{count} cases, {bad} not as they should be")
         return 1 if bad or count == 0 else 0
     except WorkerFailed as failed:
         print(f"FAILED: {failed}")
         return 2
     finally:
-        crew.quit()
+        crew.quit(patience)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 # Builds the NCCL worker and tries it without the supervisor on a machine with one GPU: one rank, then several ranks on the
 # one GPU under CUDA MPS (a NCCL_HOSTID each makes NCCL take them for different hosts). Needs CUDA, NCCL and python3.
 #   tests/gpu/try_worker.sh [BUILD_FOLDER]
+# shellcheck disable=SC2086 # $some holds several words
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=${1:-/tmp/nccl-tune-gpu}
@@ -42,17 +43,17 @@ for element in 0 -1 1000; do
 done
 try 40 0 'a flipped element as told' -- -v -n 3 --host-ids --iterations 1 --types float,f8e5m2,int64 --ops sum,avg \
     --collectives all_reduce,alltoall --bytes 65552 --fault flip --fault-rank 2 --fault-element 77
-some=(--types float,half --ops sum,mulsum --bytes 0,4096,65552)
-try 40 0 'graphs' -- -n 2 --host-ids "${some[@]}" --graph 3
+some='--types float,half --ops sum,mulsum --bytes 0,4096,65552'
+try 40 0 'graphs' -- -n 2 --host-ids $some --graph 3
 for mode in 1 2 3; do
-    try 40 0 "blocking $mode, per iteration, aggregation" -- -n 2 --host-ids "${some[@]}" --blocking $mode --per-iteration 1 \
+    try 40 0 "blocking $mode, per iteration, aggregation" -- -n 2 --host-ids $some --blocking $mode --per-iteration 1 \
         --aggregate $((mode == 3 ? 3 : 1)) --cpu-time 1
 done
-for mode in 1 2; do try 40 0 "registration $mode" -- -n 2 --host-ids "${some[@]}" --registration $mode; done
-try 40 0 'buffers off by an element' -- -n 2 --host-ids "${some[@]}" --unalign 1
-try 40 0 'two unique ids' -- -n 2 --host-ids "${some[@]}" --ids 2
-try 30 2 'a rank that hangs, and a timeout' -- -n 2 --host-ids "${some[@]}" --fault hang --timeout-ms 2000 --patience 10
-try 30 2 'a rank that crashes' -- -n 2 --host-ids "${some[@]}" --fault crash --timeout-ms 5000 --patience 10
+for mode in 1 2; do try 40 0 "registration $mode" -- -n 2 --host-ids $some --registration $mode; done
+try 40 0 'buffers off by an element' -- -n 2 --host-ids $some --unalign 1
+try 40 0 'two unique ids' -- -n 2 --host-ids $some --ids 2
+try 30 2 'a rank that hangs, and a timeout' -- -n 2 --host-ids $some --fault hang --timeout-ms 2000 --patience 10
+try 30 2 'a rank that crashes' -- -n 2 --host-ids $some --fault crash --timeout-ms 5000 --patience 10
 echo quit | nvidia-cuda-mps-control
 trap - EXIT
 

@@ -79,6 +79,9 @@ std::optional<std::string> read_file(int fd, size_t limit, bool in_sysfs) {
   return content;
 }
 
+// "/sys/../tmp/x" is no attribute, and a job's NCCL_CONF_FILE may be spelt like that.
+bool is_in_sysfs(const std::string& path) { return path.starts_with("/sys/") && path.find("/..") == std::string::npos; }
+
 using Names = std::vector<std::pair<std::string, std::string>>;
 
 // Takes fd. With links: the target of each name that is one.
@@ -187,7 +190,7 @@ std::optional<std::string> Root::read_unrecorded(const std::string& path, size_t
   }
   const Fd fd(open_fd(path, O_RDONLY));
   if (!fd) return std::nullopt;
-  return read_file(fd.get(), limit, path.starts_with("/sys/"));
+  return read_file(fd.get(), limit, is_in_sysfs(path));
 }
 
 std::optional<std::string> Root::read_head(const std::string& path, size_t limit) const {
@@ -225,7 +228,7 @@ std::vector<std::optional<std::string>> Root::read_lines(const std::string& dire
       continue;
     }
     if (!fd) continue;
-    if (const auto content = read_file(fd.get(), kMaxRead, directory.starts_with("/sys/")))
+    if (const auto content = read_file(fd.get(), kMaxRead, is_in_sysfs(directory)))
       out[i] = std::string(first_line(*content));
   }
   return out;

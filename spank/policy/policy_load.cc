@@ -32,9 +32,10 @@ class Descriptor {
 };
 
 // What is read here ends up in every job's environment: only root may have written it. A user who runs the tool may
-// have a policy of his own.
+// have a policy of his own; slurmstepd in user_init is no such user: it has the job's effective uid, and root's real
+// one.
 std::optional<Error> check_owner(const std::string& file, const struct stat& info) {
-  const bool own = geteuid() != 0 && info.st_uid == geteuid();
+  const bool own = getuid() != 0 && info.st_uid == getuid();
   if (info.st_uid != 0 && !own)
     return Error{file, "owned by user " + std::to_string(info.st_uid), "", "it must belong to root"};
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
@@ -71,11 +72,18 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// The *.yaml of a folder, sorted; empty when it is not there. Hidden files are an editor's.
-std::vector<std::string> drop_in_files(const std::string& folder) {
+// The *.yaml of a folder, sorted; empty when it is not there. Hidden files are an editor's. The folder is held to what
+// a file is: who may write in it could put any file of root's there by a hard link.
+Result<std::vector<std::string>> drop_in_files(const std::string& folder) {
   std::vector<std::string> files;
   DIR* dir = opendir(folder.c_str());
   if (dir == nullptr) return files;
+  struct stat info {};
+  if (fstat(dirfd(dir), &info) == 0)
+    if (auto e = check_owner(folder, info)) {
+      closedir(dir);
+      return *e;
+    }
   while (const dirent* entry = readdir(dir)) {  // NOLINT(concurrency-mt-unsafe): a DIR of our own
     const std::string name = entry->d_name;
     if (name[0] != '.' && ends_with(name, ".yaml")) files.push_back(folder + "/" + name);
@@ -116,7 +124,9 @@ void add_unique(std::vector<std::string>& paths, const std::string& path) {
 Result<Policy> load_policy(const std::string& file, const std::string& drop_in) {
   Result<Policy> policy = load_one(file);
   if (!policy || drop_in.empty()) return policy;
-  for (const std::string& extra : drop_in_files(drop_in)) {
+  const Result<std::vector<std::string>> extras = drop_in_files(drop_in);
+  if (!extras) return extras.error();
+  for (const std::string& extra : *extras) {
     Result<std::string> text = read_file(extra);
     if (!text) return text.error();
     Result<Policy> over = parse_policy(*text, extra);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -158,6 +159,20 @@ TEST(FileTree, TextRoundTrips) {
   EXPECT_EQ(again->names("/"), (std::vector<std::string>{"empty", "sys"}));
   for (const char* bad : {"f\trelative\tx", "f\t/a/../b\tx", "f\t/a", "d\t/a\tx", "f\t/a\t\\q", "f\t/a\t\\x0"})
     EXPECT_FALSE(FileTree::parse("nccl-tune dump 1\n" + std::string(bad) + "\n", "dump")) << bad;
+}
+
+// A job's NCCL_CONF_FILE is the user's to spell: what is not below /sys is no attribute, and must be a regular file.
+TEST(LiveRoot, AFifoSpeltAsAnAttributeIsNotRead) {
+  const std::string fifo = testing::temporary_folder() + "/fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const int fd = ::open(fifo.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(::write(fd, "NCCL_X=1\n", 9), 9);
+  EXPECT_EQ(Root().read(fifo), std::nullopt);
+  EXPECT_EQ(Root().read("/sys/.." + fifo), std::nullopt);
+  EXPECT_EQ(Root().read_lines("/sys/.." + fifo.substr(0, fifo.rfind('/')), {"fifo"}),
+            std::vector<std::optional<std::string>>{std::nullopt});
+  ::close(fd);
 }
 
 }  // namespace

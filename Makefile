@@ -25,7 +25,9 @@ say  = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 # g++ 12 takes "a" + std::string for an overlapping copy: https://gcc.gnu.org/PR105651
 WARN     := -Wall -Wextra $(if $(findstring clang,$(notdir $(CXX))),,-Wno-restrict) -Wno-missing-field-initializers $(if $(CI),-Werror)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
-HARDEN   := -fPIC -fvisibility=hidden -fstack-protector-strong $(if $(SAN),,-D_FORTIFY_SOURCE=2)
+CPU      := $(firstword $(subst -, ,$(shell $(CXX) -dumpmachine)))
+HARDEN   := -fPIC -fvisibility=hidden -fstack-protector-strong -fstack-clash-protection \
+            $(if $(filter x86_64 i686,$(CPU)),-fcf-protection) $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 DEFINES  := -DNCCLTUNE_VERSION='"$(VERSION)"' -DNCCLTUNE_SYSCONFDIR='"$(sysconfdir)"' \
             -DNCCLTUNE_LIBEXECDIR='"$(libexecdir)/nccl-tune"'
 ALLFLAGS := -std=c++20 $(CXXFLAGS) $(WARN) $(HARDEN) $(SANFLAGS) $(DEFINES) -Ispank -Istepd $(CPPFLAGS)
@@ -130,7 +132,7 @@ $(host-worker.file): $(HOST)
 	$(Q)$(CXX) -pie $(LINK) -o $@ $(filter %.o,$^) -lgloo -lpthread
 $(nccl-worker.file): $(NCCL)
 	$(link)
-	$(Q)$(NVCC) $(NVCC_ARCH) -o $@ $(filter %.o,$^) -L$(NCCL_HOME)/lib -lnccl -ldl -lpthread
+	$(Q)$(NVCC) $(NVCC_ARCH) -Xlinker=-z,relro,-z,now,-z,noexecstack -o $@ $(filter %.o,$^) -L$(NCCL_HOME)/lib -lnccl -ldl -lpthread
 $(unit.file): $(CORE) $(filter-out %/main.o,$(TOOL)) $(filter-out %/entry.o,$(PLUGIN)) $(filter %/spank.o,$(FAKE)) $(UNIT)
 	$(link)
 	$(Q)$(CXX) $(LINK) -o $@ $(filter %.o,$^) -lgtest -lgmock -lgtest_main -lyaml-cpp -lpugixml -lfmt -ldl -lpthread
@@ -182,25 +184,29 @@ slurm_plugins := $(firstword $(dir $(wildcard $(addsuffix /task_affinity.so,$(ad
 plugindir     ?= $(patsubst %/,%,$(or $(filter $(prefix)/lib%,$(slurm_plugins)),$(libdir)/slurm))
 plugstackdir  ?= $(sysconfdir)/slurm/plugstack.conf.d
 built          = $(if $($(1).why),,$($(1).file))
-# FILE:FOLDER of all that is installed. The policy is the administrator's: one that is there already stays.
+# FILE:FOLDER of all that is installed, and what is the administrator's from then on: such a file stays when it is there.
 INSTALLED = $(addsuffix :$(plugindir),$(call built,plugin)) $(addsuffix :$(bindir),$(call built,tool)) \
   $(addsuffix :$(libexecdir)/nccl-tune,$(call built,host-worker) $(call built,nccl-worker)) \
-  $(O)/nccl-tune.conf:$(plugstackdir) $(addsuffix :$(docdir),README.md CHANGELOG.md LICENSE) \
+  $(addsuffix :$(plugstackdir),$(CONFS)) $(addsuffix :$(docdir),README.md CHANGELOG.md LICENSE) \
   $(addsuffix :$(docdir)/examples,$(wildcard examples/*)) \
   $(foreach m,$(wildcard etc/man/*),$(m):$(prefix)/share/man/man$(subst .,,$(suffix $(m)))) \
   etc/bash_completion.d/nccl-tune:$(prefix)/share/bash-completion/completions
-POLICY = $(DESTDIR)$(sysconfdir)/nccl-tune.yaml
-$(O)/nccl-tune.conf: etc/plugstack.conf.d/nccl-tune.conf $(O)/flags
-	$(Q)sed 's|[^[:space:]]*nccl_tune\.so|$(plugindir)/nccl_tune.so|' $< >$@
-install: all $(O)/nccl-tune.conf ## what was built, to DESTDIR and prefix
-	@set -e; for f in $(INSTALLED); do to=$(DESTDIR)$${f#*:}; f=$${f%%:*}; m=644; test ! -x $$f || m=755; \
-	  install -d $$to; install -m $$m $$f $$to; echo "  $$to/$${f##*/}"; done; \
-	test -e $(POLICY) || { install -D -m 644 etc/nccl-tune.yaml $(POLICY); echo "  $(POLICY)"; }; \
-	echo 'plugstack.conf needs the line: include $(plugstackdir)/nccl-tune.conf'
-uninstall: ## what install put there, but a policy that was changed
-	@for f in $(INSTALLED); do to=$(DESTDIR)$${f#*:}; f=$${f%%:*}; rm -f $$to/$${f##*/}; done; \
-	cmp -s etc/nccl-tune.yaml $(POLICY) && rm $(POLICY); \
-	rmdir $(addprefix $(DESTDIR),$(docdir)/examples $(docdir) $(libexecdir)/nccl-tune) 2>/dev/null || :
+SITE  = etc/nccl-tune.yaml:$(sysconfdir) etc/expected.yaml:$(sysconfdir)/nccl-tune
+# Where pyxis is used the plugin is loaded twice, and Slurm loads no path twice: hence a link for the second time.
+INSIDE = $(if $(plugin.why),,$(DESTDIR)$(plugindir)/nccl_tune_inside.so)
+CONFS = $(patsubst etc/plugstack.conf.d/%,$(O)/%,$(wildcard etc/plugstack.conf.d/*.conf))
+$(CONFS): $(O)/%.conf: etc/plugstack.conf.d/%.conf $(O)/flags
+	$(Q)sed 's|^\([a-z]*\) \([a-z_]*\.so\)|\1 $(plugindir)/\2|' $< >$@
+install: all $(CONFS) ## what was built, to DESTDIR and prefix
+	@set -e; put() { m=644; test ! -x $$1 || m=755; install -D -m $$m $$1 $$2; echo "  $$2"; }; \
+	for f in $(INSTALLED); do to=$(DESTDIR)$${f#*:}; f=$${f%%:*}; put $$f $$to/$${f##*/}; done; \
+	for f in $(SITE); do to=$(DESTDIR)$${f#*:}; f=$${f%%:*}; test -e $$to/$${f##*/} || put $$f $$to/$${f##*/}; done; \
+	$(if $(INSIDE),ln -sf nccl_tune.so $(INSIDE); echo "  $(INSIDE)";) \
+	echo 'plugstack.conf needs the line: include $(plugstackdir)/*.conf'
+uninstall: ## what install put there, but not a policy that was changed
+	@for f in $(INSTALLED); do to=$(DESTDIR)$${f#*:}; f=$${f%%:*}; rm -f $$to/$${f##*/}; done; rm -f $(INSIDE); \
+	for f in $(SITE); do to=$(DESTDIR)$${f#*:}; f=$${f%%:*}; if cmp -s $$f $$to/$${f##*/}; then rm $$to/$${f##*/}; fi; done; \
+	rmdir $(addprefix $(DESTDIR),$(docdir)/examples $(docdir) $(libexecdir)/nccl-tune $(sysconfdir)/nccl-tune) 2>/dev/null || :
 
 DIST = nccl-tune-$(VERSION)
 dist: ## a tarball of the commit; twice the same bytes

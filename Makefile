@@ -25,7 +25,7 @@ say  = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 # g++ 12 takes "a" + std::string for an overlapping copy: https://gcc.gnu.org/PR105651
 WARN     := -Wall -Wextra $(if $(findstring clang,$(notdir $(CXX))),,-Wno-restrict) -Wno-missing-field-initializers $(if $(CI),-Werror)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
-CPU      := $(firstword $(subst -, ,$(shell $(CXX) -dumpmachine)))
+CPU      := $(firstword $(subst -, ,$(shell $(CXX) -dumpmachine 2>/dev/null)))
 HARDEN   := -fPIC -fvisibility=hidden -fstack-protector-strong -fstack-clash-protection \
             $(if $(filter x86_64 i686,$(CPU)),-fcf-protection) $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 DEFINES  := -DNCCLTUNE_VERSION='"$(VERSION)"' -DNCCLTUNE_SYSCONFDIR='"$(sysconfdir)"' \

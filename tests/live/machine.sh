@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by slurm.sh: the machine that a node of the throwaway Slurm shows, and its GPUs.
-# shellcheck disable=SC2154 # dir, top, cpus, gres_order, say and die are slurm.sh's
+# shellcheck disable=SC2154 # dir, top, cpus, gres_order, mount_sys, say and die are slurm.sh's
 # shellcheck disable=SC2034 # root_arg and gpu_count are read there
 
 # The GPUs of a laid out machine in PCI order, one a line: minor, local cpulist.
@@ -66,7 +66,15 @@ make_machine() {
     fi
     [ -c "$device" ] || continue
     cores=$(cores_within "$local_cpus")
+    [ "$mount_sys" = no ] || device=/dev/nvidia$minor
     echo "Name=gpu File=$device${cores:+ Cores=$cores}" >>"$at/etc/gres.conf"
     gpu_count=$((gpu_count + 1))
   done < <(list_gpus "$from" | if [ "$gres_order" = minor ]; then sort -n; else cat; fi)
+}
+
+# Words to put before slurmd so that it starts in the node's machine, with --mount-sys.
+machine_of() { # NODE
+  if [ "$mount_sys" = yes ] && [ -d "$dir/$1/root/sys" ]; then
+    echo unshare --mount --propagation private "$top/tests/live/in-machine.sh" "$dir/$1"
+  fi
 }

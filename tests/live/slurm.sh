@@ -6,6 +6,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(cd "$here/../.." && pwd)
 # shellcheck source=tests/live/machine.sh
 . "$here/machine.sh"
+# shellcheck source=tests/live/container.sh
+. "$here/container.sh"
 
 usage() {
   cat <<'HELP'
@@ -28,6 +30,10 @@ may run at once.
   --gres-order pci|minor|none   how gres.conf lists a node's GPUs (pci)
   --constrain-devices   cgroup v1: proctrack/cgroup, and task/cgroup with ConstrainDevices=yes; where this host cannot, the
                         script says so and goes on without
+  --containers          pyxis after the plugin and enroot, as installed here, with a site configuration of their own and
+                        images in LIVE_DIR/containers/images; where they are not, the script says so and goes on without
+  --mount-sys           a node's machine is its slurmd's /sys, and its GPUs are in /dev (in a mount namespace), in place of
+                        the plugin's root=DIR: what else runs on the node sees it too
   --dir DIR             the folder (a new one under TMPDIR)
   --keep                leave the folder
   --stop DIR            stop what an earlier run left running in DIR, and end
@@ -38,6 +44,7 @@ COMMAND finds in its environment:
   LIVE_DIR              the folder; LIVE_DIR/NODE/etc/plugstack.conf is the node's, read anew by every step
   LIVE_PLUGIN           the plugin's path
   LIVE_NODES            the nodes' names
+  LIVE_CONTAINERS       yes with containers, else why not; "no" without --containers
   LIVE_CONSTRAINED      yes when devices are constrained; LIVE_GRES_ORDER: what --gres-order says
 HELP
 }
@@ -45,7 +52,7 @@ HELP
 say() { echo "slurm.sh: $*" >&2; }
 die() { say "$*"; exit 125; }
 
-nodes=2 gres_order=pci plugin='' side=both cpus='' constrain=no dir='' keep=no stop=''
+nodes=2 gres_order=pci plugin='' side=both cpus='' constrain=no dir='' keep=no stop='' containers=no mount_sys=no
 root_arg='' gpu_count=0
 roots=() plugin_args=() node_names=() children=()
 command_pid=''
@@ -62,6 +69,8 @@ parse() {
       --side) side=$2; shift ;;
       --cpus) cpus=$2; shift ;;
       --constrain-devices) constrain=yes ;;
+      --containers) containers=yes ;;
+      --mount-sys) mount_sys=yes ;;
       --dir) dir=$2; shift ;;
       --gres-order) gres_order=$2; shift ;;
       --keep) keep=yes ;;
@@ -213,12 +222,13 @@ take_policy() {
 }
 
 write_plugstack() { # FILE SIDE ARG...
-  local file=$1 who=$2
+  local file=$1 who=$2 place=${1%/etc/plugstack.conf}
   shift 2
   : >"$file"
   if [ "$plugin" != none ] && { [ "$side" = both ] || [ "$side" = "$who" ]; }; then
     echo "optional $plugin $*" >"$file"
   fi
+  [ "$containers" != yes ] || container_lines "$place" >>"$file"
 }
 
 write_conf() {
@@ -274,6 +284,7 @@ CONF
     mkdir "$dir/$node/tmp"
     chmod 1777 "$dir/$node/tmp"
     make_machine "$node" "$what"
+    if [ "$mount_sys" = yes ]; then root_arg=''; fi
     write_plugstack "$dir/$node/etc/plugstack.conf" nodes ${root_arg:+"$root_arg"} "${plugin_args[@]}"
     names=$names${names:+,}$node
     gres=''
@@ -305,11 +316,13 @@ start_munge() {
 
 # The daemons run in the foreground of sessions of their own: ^C reaches the command alone.
 start_slurm() {
-  local node
+  local node machine
   setsid slurmctld -D -f "$dir/etc/slurm.conf" </dev/null >/dev/null 2>"$dir/slurmctld.err" &
   children+=($!)
   for node in "${node_names[@]}"; do
-    setsid slurmd -D -N "$node" -f "$dir/$node/etc/slurm.conf" </dev/null >/dev/null 2>"$dir/$node/slurmd.err" &
+    read -ra machine <<<"$(machine_of "$node")"
+    PATH=$dir/containers/bin:$PATH setsid "${machine[@]}" slurmd -D -N "$node" -f "$dir/$node/etc/slurm.conf" \
+      </dev/null >/dev/null 2>"$dir/$node/slurmd.err" &
     children+=($!)
   done
   for _ in $(seq 150); do
@@ -385,6 +398,12 @@ main() {
   trap 'exit 143' TERM HUP
   take_programs
   take_policy
+  if [ "$containers" = yes ]; then
+    local missing
+    missing=$(why_no_containers)
+    if [ -z "$missing" ]; then make_containers; else say "no containers: $missing"; containers=$missing; fi
+  fi
+  export LIVE_CONTAINERS=$containers
   export SLURM_CONF=$dir/etc/slurm.conf LIVE_DIR=$dir LIVE_PLUGIN=$plugin LIVE_NODES="${node_names[*]}" LIVE_CONSTRAINED=$constrain LIVE_GRES_ORDER=$gres_order
   bring_up
   export PATH=$dir/bin:$PATH

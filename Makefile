@@ -147,7 +147,7 @@ $(benchmarks.file): $(CORE) $(BENCH)
 
 
 # ---- targets for people ----------------------------------------------------------------------------------------------
-.PHONY: deps check check-built demo golden bench lint format install uninstall dist clean help
+.PHONY: deps check check-built check-vm demo golden bench lint format install uninstall dist clean help
 deps: ## install what is missing of the distribution's packages (apt; elsewhere it says what make uses)
 	@.ci/deps
 
@@ -155,6 +155,11 @@ check: deps ## all tests, those on a throwaway Slurm too (root); ends with `N pa
 	@$(MAKE) --no-print-directory check-built
 check-built: all unit fake
 	@tests/check.sh $(O)
+
+VM_DIR ?= /var/tmp/nccl-tune-vm
+check-vm: deps ## facts, plan and pins on a real kernel's tables: a guest under qemu, 1.3 GB in VM_DIR (root, Debian 12)
+	@$(MAKE) --no-print-directory plugin tool
+	@VM_DIR=$(VM_DIR) tests/vm/vm.sh $(O)
 
 demo: deps ## a tuned and measured job on a throwaway Slurm on this host (root)
 	@$(MAKE) --no-print-directory all
@@ -219,5 +224,5 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | awk -F'\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
 	@echo '  parts, by name: $(PARTS) unit fake benchmarks'
 	@echo '  variables (now):'
-	@$(foreach v,O prefix DESTDIR libdir libexecdir sysconfdir plugindir SLURM_HOME PMIX_HOME CUDA_HOME NCCL_HOME NVCC_ARCH CXX \
+	@$(foreach v,O prefix DESTDIR libdir libexecdir sysconfdir plugindir VM_DIR SLURM_HOME PMIX_HOME CUDA_HOME NCCL_HOME NVCC_ARCH CXX \
 	  CXXFLAGS CPPFLAGS LDFLAGS SAN CI V,printf '    %-11s %s\n' $(v) '$($(v))';)

@@ -29,7 +29,8 @@ static std::string remedy_for(cudaError_t error) {
     case cudaErrorInsufficientDriver:
       return "the driver is older than the CUDA runtime of this build: update the driver";
     case cudaErrorDevicesUnavailable:
-      return "another process holds the GPU, and its compute mode is EXCLUSIVE_PROCESS: look at nvidia-smi";
+      return "another process holds the GPU in EXCLUSIVE_PROCESS mode, or the MPS server has failed: look at "
+             "nvidia-smi";
     case cudaErrorMemoryAllocation:
       return "ask for a smaller -e, or see with nvidia-smi who else uses the GPU";
     case cudaErrorNoKernelImageForDevice:

@@ -111,6 +111,7 @@ NcclWorld::~NcclWorld() {
     ncclCommDestroy(comm_);
   }
   if (control_) cudaFree(control_);
+  if (staging_) cudaFreeHost(staging_);
   if (stream_) cudaStreamDestroy(stream_);
 }
 
@@ -141,8 +142,10 @@ void NcclWorld::barrier(int timeout_ms) {
 void NcclWorld::reserve_control(size_t bytes) {
   if (bytes <= control_bytes_) return;
   if (control_) cudaFree(control_);
-  control_ = nullptr;
+  if (staging_) cudaFreeHost(staging_);
+  control_ = staging_ = nullptr;
   require(cudaMalloc(reinterpret_cast<void**>(&control_), bytes), "cudaMalloc of a small buffer");
+  require(cudaMallocHost(reinterpret_cast<void**>(&staging_), bytes), "cudaMallocHost of a small buffer");
   require(cudaMemset(control_, 0, bytes), "cudaMemset");
   control_bytes_ = bytes;
 }
@@ -154,10 +157,13 @@ void NcclWorld::exchange(const void* mine, size_t bytes, void* all, int timeout_
   }
   const size_t own = (bytes + 255) / 256 * 256;
   reserve_control(own + bytes * ranks_);
-  require(cudaMemcpyAsync(control_, mine, bytes, cudaMemcpyHostToDevice, stream_), "cudaMemcpyAsync");
+  std::memcpy(staging_, mine, bytes);
+  require(cudaMemcpyAsync(control_, staging_, bytes, cudaMemcpyHostToDevice, stream_), "cudaMemcpyAsync");
   require(ncclAllGather(control_, control_ + own, bytes, ncclInt8, comm_, stream_), "ncclAllGather of results", comm_);
-  require(cudaMemcpyAsync(all, control_ + own, bytes * ranks_, cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
+  require(cudaMemcpyAsync(staging_ + own, control_ + own, bytes * ranks_, cudaMemcpyDeviceToHost, stream_),
+          "cudaMemcpyAsync");
   wait(timeout_ms);
+  std::memcpy(all, staging_ + own, bytes * ranks_);
 }
 
 void NcclWorld::abort() noexcept {

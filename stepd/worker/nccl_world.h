@@ -51,6 +51,7 @@ class NcclWorld {
   uint64_t buffer_bytes_ = 0;
   void* handles_[2] = {nullptr, nullptr};
   char* control_ = nullptr;  // device: this rank's part, then all ranks'
+  char* staging_ = nullptr;  // host, pinned, laid out alike: a copy from pageable memory would wait without a deadline
   size_t control_bytes_ = 0;
   double init_seconds_ = 0;
   uint64_t device_bytes_ = 0;

@@ -25,7 +25,11 @@ try() {
 make -j"$(nproc)" O="$build" NVCC_ARCH=-gencode=arch=compute_90,code=sm_90 nccl-worker || exit 1
 echo "built in $SECONDS s"
 
-try 60 0 'one rank, everything' -- --iterations 2
+try 60 0 'one rank, everything' -- --iterations 2 --ops sum,prod,max,min
+# NCCL 2.28.3's kernel for one rank (src/device/onerank.cu) drops the last elements of sizes that its blocks do not divide
+# and knows no fp8; so 4096 bytes, and the other types.
+try 60 0 'one rank, scalars' -- --iterations 2 --ops avg,mulsum --bytes 4096 --collectives all_reduce,reduce,reduce_scatter \
+    --types int8,uint8,int32,uint32,int64,uint64,half,float,double,bfloat16
 try 60 0 'one rank, speed and the cost of verification' -- -v --collectives all_reduce,all_gather --ops sum --iterations 20 \
     --types float,half,f8e4m3,double --bytes 8,1048576,4294967296
 try 60 2 'no such device' -- --device 7
@@ -52,17 +56,20 @@ done
 for mode in 1 2; do try 40 0 "registration $mode" -- -n 2 --host-ids $some --registration $mode; done
 try 40 0 'buffers off by an element' -- -n 2 --host-ids $some --unalign 1
 try 40 0 'two unique ids' -- -n 2 --host-ids $some --ids 2
-try 30 2 'a rank that hangs, and a timeout' -- -n 2 --host-ids $some --fault hang --timeout-ms 2000 --patience 10
-try 30 2 'a rank that crashes' -- -n 2 --host-ids $some --fault crash --timeout-ms 5000 --patience 10
 echo quit | nvidia-cuda-mps-control
 trap - EXIT
+unset CUDA_MPS_PIPE_DIRECTORY
+
+# Without MPS, whose server does not survive a client that is killed at work.
+try 30 2 'a rank that hangs, and a timeout' -- -n 2 --host-ids $some --bytes 4096 --fault hang --timeout-ms 2000 --patience 10
+try 30 2 'a rank that crashes' -- -n 2 --host-ids $some --bytes 4096 --fault crash --timeout-ms 5000 --patience 10
 
 if command -v compute-sanitizer >/dev/null; then
     echo '== memory checker'
-    printf '#!/bin/sh\nexec compute-sanitizer --error-exitcode 9 --log-file /tmp/nccl-tune-sanitizer.log %s\n' "$worker" >/tmp/checked-worker
+    printf '#!/bin/sh\nexec env NCCL_CUMEM_ENABLE=0 compute-sanitizer --report-api-errors no --error-exitcode 9 --log-file /tmp/nccl-tune-sanitizer.log %s\n' "$worker" >/tmp/checked-worker
     chmod +x /tmp/checked-worker
-    timeout -k 5 60 python3 tests/gpu/drive_worker.py /tmp/checked-worker --iterations 1 --bytes 4096 --ops sum,avg
-    tail -3 /tmp/nccl-tune-sanitizer.log
+    timeout -k 5 60 python3 tests/gpu/drive_worker.py /tmp/checked-worker --iterations 1 --bytes 4096 --ops sum,prod
+    tail -30 /tmp/nccl-tune-sanitizer.log
 fi
 echo "total $SECONDS s, $failed not as expected"
 [ "$failed" = 0 ]

@@ -48,7 +48,7 @@ class CheckFaults : public ::testing::Test {
   std::vector<Finding> run(const std::string& family) {
     auto root = Root::open(folder_);
     EXPECT_TRUE(root);
-    return run_checks({*root, node_, plan_, step_, std::nullopt}, {family});
+    return run_checks({*root, node_, plan_, step_, std::nullopt, hardware_ ? &*hardware_ : nullptr}, {{family}, {}});
   }
 
   Status worst(const std::string& id) {
@@ -61,6 +61,7 @@ class CheckFaults : public ::testing::Test {
   Node node_;
   Plan plan_;
   Step step_;
+  std::optional<Hardware> hardware_;
   std::string folder_;
 };
 
@@ -180,7 +181,7 @@ TEST(CheckTable, EveryMachineGetsEveryId) {
     const Step step{.outside_slurm = true};
     const Plan plan = plan_node(node, Policy{}, step);
     std::set<std::string> seen;
-    for (const Finding& f : run_checks({root, node, plan, step, std::nullopt}, {})) {
+    for (const Finding& f : run_checks({root, node, plan, step, std::nullopt, nullptr}, {})) {
       seen.insert(f.id);
       EXPECT_NE(f.observed, "") << name << " " << f.id;
       if (f.status == Status::warn || f.status == Status::fail) {

@@ -132,8 +132,9 @@ TEST(InterfaceCases, F31NodeAddressOnLo) {
   EXPECT_THAT(notes_of(plan_of(machine).notes, "lo"), HasSubstr("127.0.0.1"));
   Step step;
   step.node_address = "10.255.3.7";
-  machine.net("eth9", "10.9.0.1/24");
   EXPECT_EQ(interface_of(machine, step), "=lo");
+  machine.net("eth9", "10.9.0.1/24");  // lo would give 127.0.0.1 to the peers
+  EXPECT_EQ(interface_of(machine, step), "=eth9");
 }
 
 TEST(InterfaceCases, NothingButLoIsNotChosen) { EXPECT_EQ(interface_of(one_gpu()), "(unset)"); }

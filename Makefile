@@ -35,8 +35,8 @@ LINK     := $(SANFLAGS) -Wl,-z,relro,-z,now,-z,noexecstack,--as-needed $(LDFLAGS
 PMIX_INC := $(firstword $(dir $(wildcard $(addsuffix /pmix.h,$(PMIX_HOME)/include $(PMIX_HOME)/lib/*/pmix*/include))))
 
 # When a flag changes, all is made anew: every object and program depends on $(O)/flags.
-FLAGS := $(CXX) $(ALLFLAGS) $(LINK) $(SLURM_HOME) $(PMIX_INC) $(NVCC) $(NVCC_ARCH) $(NCCL_HOME)
-ifneq ($(filter-out help clean deps dist,$(or $(MAKECMDGOALS),all)),)
+FLAGS := $(CXX) $(ALLFLAGS) $(LINK) $(SLURM_HOME) $(PMIX_INC) $(NVCC) $(NVCC_ARCH) $(NCCL_HOME)$(if $(PORTABLE), portable)
+ifneq ($(filter-out help clean deps dist deb rpm,$(or $(MAKECMDGOALS),all)),)
 $(shell mkdir -p $(O)/probe)
 $(file >$(O)/flags.now,$(FLAGS))
 $(shell cmp -s $(O)/flags.now $(O)/flags || { rm -f $(O)/probe/*; cp $(O)/flags.now $(O)/flags; })
@@ -75,6 +75,9 @@ NCCL   := $(patsubst %.cu,$(O)/%.cu.o,$(sort $(wildcard stepd/worker/*.cu))) \
 UNIT   := $(call objs,tests/unit)
 FAKE   := $(call objs,tests/fake)
 BENCH  := $(call objs,tests/bench)
+# Everything that takes bytes from outside, plugin and benchmark's command line included: the fuzzer's program and the plain one.
+FUZZED := $(CORE) $(PLUGIN) $(filter $(O)/stepd/bench/options.o $(O)/stepd/bench/text.o $(O)/stepd/bench/collectives.o,$(TOOL)) \
+          $(O)/tests/fake/spank.o $(filter-out %/replay.o %/libfuzzer.o,$(call objs,tests/fuzz))
 
 # Each part: its file, and why it is left out here, where it is.
 PARTS  := plugin tool host-worker nccl-worker
@@ -85,6 +88,8 @@ nccl-worker.file := $(O)/nccl-tune-worker-nccl
 unit.file        := $(O)/unit-tests
 fake.file        := $(O)/fake-tests
 benchmarks.file  := $(O)/benchmarks
+replay.file      := $(O)/fuzz-replay
+fuzzer.file      := $(O)/fuzz
 plugin.why       := $(or $(no_core),$(no_spank))
 tool.why         := $(no_tool)
 host-worker.why  := $(or $(no_cxx),$(no_gloo))
@@ -92,10 +97,12 @@ nccl-worker.why  := $(or $(no_cxx),$(no_cuda),$(no_nccl))
 unit.why         := $(or $(no_tool),$(no_spank),$(no_gtest))
 fake.why         := $(or $(plugin.why),$(no_gtest))
 benchmarks.why   := $(or $(no_core),$(no_bench))
+replay.why       := $(or $(plugin.why),$(no_tool))
+fuzzer.why       := $(replay.why)
 part.name         = $(subst -, ,$(1))
 
 BUILT := $(foreach p,$(PARTS),$(if $($(p).why),,$(p)))
-.PHONY: all $(PARTS) unit fake benchmarks
+.PHONY: all $(PARTS) unit fake benchmarks replay fuzzer
 all: $(BUILT)
 	@$(foreach p,$(PARTS),$(if $($(p).why),echo 'left out: $(call part.name,$(p)): $($(p).why)';)) \
 	$(if $(no_pmix),echo 'left out: PMIx in nccl-tune bench: $(no_pmix)')
@@ -104,7 +111,7 @@ define part
 $(1): $$(if $$($(1).why),,$$($(1).file))
 	$$(if $$($(1).why),@echo 'left out: $$(call part.name,$(1)): $$($(1).why)' >&2; exit 1,@:)
 endef
-$(foreach p,$(PARTS) unit fake benchmarks,$(eval $(call part,$(p))))
+$(foreach p,$(PARTS) unit fake benchmarks replay fuzzer,$(eval $(call part,$(p))))
 
 # ---- how to build it -------------------------------------------------------------------------------------------------
 $(O)/%.o: %.cc $(O)/flags
@@ -112,9 +119,10 @@ $(O)/%.o: %.cc $(O)/flags
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(ALLFLAGS) $(INC) -MMD -MP -c -o $@ $<
 $(PLUGIN) $(UNIT) $(FAKE): INC = -I$(SLURM_HOME)/include
-$(TOOL) $(UNIT): INC += $(if $(PMIX_INC),-isystem $(PMIX_INC))
+$(TOOL) $(UNIT): INC += $(if $(PMIX_INC),-isystem $(PMIX_INC)) $(if $(PORTABLE),-DFMT_HEADER_ONLY)
 $(UNIT) $(FAKE) $(BENCH): INC += -Itests -DNCCLTUNE_SOURCE_DIR='"$(CURDIR)"'
 $(FAKE): INC += -fvisibility=default
+$(O)/tests/fuzz/%.o: INC = -Itests -I$(SLURM_HOME)/include
 $(O)/%.cu.o: %.cu $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)
@@ -124,16 +132,20 @@ link = $(call say,LINK,$@)
 $(plugin.file): $(CORE) $(PLUGIN) spank/plugin/exports.map
 	$(link)
 	$(Q)$(CXX) -shared $(LINK) -Wl,--version-script=spank/plugin/exports.map -o $@ $(filter %.o,$^) -lyaml-cpp -lpugixml
+# PORTABLE=1: a tool that needs nothing but libc, for images of other distributions. The plugin stays as it is: two C++
+# runtimes in slurmstepd abort it.
+TOOL_LIBS = $(if $(PORTABLE),-static-libstdc++ -static-libgcc -Wl$(,)-Bstatic -lyaml-cpp -lpugixml -Wl$(,)-Bdynamic,-lyaml-cpp -lpugixml -lfmt)
+, := ,
 $(tool.file): $(CORE) $(TOOL)
 	$(link)
-	$(Q)$(CXX) -pie $(LINK) -o $@ $(filter %.o,$^) -lyaml-cpp -lpugixml -lfmt -ldl -lpthread
+	$(Q)$(CXX) -pie $(LINK) -o $@ $(filter %.o,$^) $(TOOL_LIBS) -ldl -lpthread
 $(host-worker.file): $(HOST)
 	$(link)
 	$(Q)$(CXX) -pie $(LINK) -o $@ $(filter %.o,$^) -lgloo -lpthread
 $(nccl-worker.file): $(NCCL)
 	$(link)
 	$(Q)$(NVCC) $(NVCC_ARCH) -Xlinker=-z,relro,-z,now,-z,noexecstack -o $@ $(filter %.o,$^) -L$(NCCL_HOME)/lib -lnccl -ldl -lpthread
-$(unit.file): $(CORE) $(filter-out %/main.o,$(TOOL)) $(filter-out %/entry.o,$(PLUGIN)) $(filter %/spank.o,$(FAKE)) $(UNIT)
+$(unit.file): $(CORE) $(filter $(O)/stepd/worker/common% %/host_address.o %/host_reduce.o,$(HOST)) $(filter-out %/main.o,$(TOOL)) $(filter-out %/entry.o,$(PLUGIN)) $(filter %/spank.o,$(FAKE)) $(UNIT)
 	$(link)
 	$(Q)$(CXX) $(LINK) -o $@ $(filter %.o,$^) -lgtest -lgmock -lgtest_main -lyaml-cpp -lpugixml -lfmt -ldl -lpthread
 # The host that loads the built plugin (pin.o: to read masks of any size back); -export-dynamic: the plugin finds spank_* in it as it does in slurmstepd.
@@ -143,17 +155,23 @@ $(fake.file): $(filter $(O)/spank/base/%,$(CORE)) $(O)/spank/plugin/pin.o $(FAKE
 $(benchmarks.file): $(CORE) $(BENCH)
 	$(link)
 	$(Q)$(CXX) $(LINK) -o $@ $(filter %.o,$^) -lbenchmark -lyaml-cpp -lpugixml -lpthread
--include $(patsubst %.o,%.d,$(CORE) $(PLUGIN) $(TOOL) $(HOST) $(NCCL) $(UNIT) $(FAKE) $(BENCH))
+$(replay.file): $(FUZZED) $(O)/tests/fuzz/replay.o
+	$(link)
+	$(Q)$(CXX) $(LINK) -o $@ $(filter %.o,$^) -lyaml-cpp -lpugixml -lfmt
+$(fuzzer.file): $(FUZZED) $(O)/tests/fuzz/libfuzzer.o
+	$(link)
+	$(Q)$(CXX) $(LINK) -fsanitize=fuzzer -o $@ $(filter %.o,$^) -lyaml-cpp -lpugixml -lfmt
+-include $(patsubst %.o,%.d,$(FUZZED) $(CORE) $(PLUGIN) $(TOOL) $(HOST) $(NCCL) $(UNIT) $(FAKE) $(BENCH))
 
 
 # ---- targets for people ----------------------------------------------------------------------------------------------
-.PHONY: deps check check-built check-vm demo golden bench lint format install uninstall dist clean help
+.PHONY: deps check check-built check-vm check-slurm-matrix demo golden fuzz bench lint format install uninstall dist deb rpm clean mutation help
 deps: ## install what is missing of the distribution's packages (apt; elsewhere it says what make uses)
 	@.ci/deps
 
 check: deps ## all tests, those on a throwaway Slurm too (root); ends with `N passed, N failed`
 	@$(MAKE) --no-print-directory check-built
-check-built: all unit fake
+check-built: all unit fake replay
 	@tests/check.sh $(O)
 
 VM_DIR ?= /var/tmp/nccl-tune-vm
@@ -168,13 +186,26 @@ demo: deps ## a tuned and measured job on a throwaway Slurm on this host (root)
 golden: tool ## write tests/golden anew from what the tool prints: review the diff
 	@tests/golden/golden.sh --write $(O)/nccl-tune
 
+fuzz: ## libFuzzer on every parser and on the whole plugin, FUZZ_SECONDS each (600); clang with compiler-rt
+	@.ci/deps clang-14 libclang-rt-14-dev python3
+	@$(MAKE) --no-print-directory tool
+	@$(MAKE) --no-print-directory O=$(O)/fuzz CXX=clang++-14 SAN=address,undefined CXXFLAGS='-O1 -g -fsanitize=fuzzer-no-link -fno-sanitize-recover=undefined' fuzzer
+	@tests/fuzz/fuzz.sh $(O) $(FUZZ_SECONDS)
+
+mutation: unit ## disables each rule of the plan in turn: which test sees it?
+	@tests/mutation/run.sh $(O)
+
+check-slurm-matrix: ## build and test in roots of Debian 12, 13 and sid, and for aarch64 (root, debootstrap, a mirror)
+	@.ci/deps debootstrap
+	@tests/matrix/run.sh
+
 bench: ## what reading and planning cost on the largest recorded machine
 	@.ci/deps g++ libyaml-cpp-dev libpugixml-dev libbenchmark-dev python3
 	@$(MAKE) --no-print-directory benchmarks
 	@tests/bench/bench.sh $(O)
 
 SOURCES = $(wildcard spank/*/*.h spank/*/*.cc stepd/*/*.h stepd/*/*.cc stepd/*/*.cu tests/*/*.h tests/*/*.cc)
-SCRIPTS = .ci/run .ci/deps $(wildcard tests/*.sh tests/*/*.sh examples/*.sh examples/*.slurm)
+SCRIPTS = .ci/run .ci/deps $(wildcard tests/*.sh tests/*/*.sh etc/*/*/*.sh examples/*.sh examples/*.slurm examples/*/*.sh examples/*/*.slurm)
 lint: ## clang-format, shellcheck, clang-tidy
 	@.ci/deps clang-format clang-tidy shellcheck
 	clang-format --dry-run -Werror $(SOURCES)
@@ -193,16 +224,21 @@ built          = $(if $($(1).why),,$($(1).file))
 INSTALLED = $(addsuffix :$(plugindir),$(call built,plugin)) $(addsuffix :$(bindir),$(call built,tool)) \
   $(addsuffix :$(libexecdir)/nccl-tune,$(call built,host-worker) $(call built,nccl-worker)) \
   $(addsuffix :$(plugstackdir),$(CONFS)) $(addsuffix :$(docdir),README.md CHANGELOG.md LICENSE) \
-  $(addsuffix :$(docdir)/examples,$(wildcard examples/*)) \
+  $(foreach e,$(wildcard examples/*.* examples/*/*.*),$(e):$(docdir)/$(patsubst %/,%,$(dir $(e)))) \
   $(foreach m,$(wildcard etc/man/*),$(m):$(prefix)/share/man/man$(subst .,,$(suffix $(m)))) \
-  etc/bash_completion.d/nccl-tune:$(prefix)/share/bash-completion/completions
+  etc/bash_completion.d/nccl-tune:$(prefix)/share/bash-completion/completions \
+  $(if $(ENROOT),$(O)/60-nccl-tune.sh:$(ENROOT)/hooks.d)
+# enroot's configuration folder, for our hook: where this machine has it, or as told (ENROOT=/etc/enroot for a package, ENROOT= for none).
+ENROOT ?= $(wildcard $(sysconfdir)/enroot)
 SITE  = etc/nccl-tune.yaml:$(sysconfdir) etc/expected.yaml:$(sysconfdir)/nccl-tune
 # Where pyxis is used the plugin is loaded twice, and Slurm loads no path twice: hence a link for the second time.
 INSIDE = $(if $(plugin.why),,$(DESTDIR)$(plugindir)/nccl_tune_inside.so)
 CONFS = $(patsubst etc/plugstack.conf.d/%,$(O)/%,$(wildcard etc/plugstack.conf.d/*.conf))
 $(CONFS): $(O)/%.conf: etc/plugstack.conf.d/%.conf $(O)/flags
 	$(Q)sed 's|^\([a-z]*\) \([a-z_]*\.so\)|\1 $(plugindir)/\2|' $< >$@
-install: all $(CONFS) ## what was built, to DESTDIR and prefix
+$(O)/60-nccl-tune.sh: etc/enroot/hooks.d/60-nccl-tune.sh $(O)/flags
+	$(Q)sed $(foreach v,bindir libexecdir sysconfdir,-e 's|^$(v)=.*|$(v)=$($(v))|') $< >$@; chmod 755 $@
+install: all $(CONFS) $(if $(ENROOT),$(O)/60-nccl-tune.sh) ## what was built, to DESTDIR and prefix
 	@set -e; put() { m=644; test ! -x $$1 || m=755; install -D -m $$m $$1 $$2; echo "  $$2"; }; \
 	for f in $(INSTALLED); do to=$(DESTDIR)$${f#*:}; f=$${f%%:*}; put $$f $$to/$${f##*/}; done; \
 	for f in $(SITE); do to=$(DESTDIR)$${f#*:}; f=$${f%%:*}; test -e $$to/$${f##*/} || put $$f $$to/$${f##*/}; done; \
@@ -211,12 +247,23 @@ install: all $(CONFS) ## what was built, to DESTDIR and prefix
 uninstall: ## what install put there, but not a policy that was changed
 	@for f in $(INSTALLED); do to=$(DESTDIR)$${f#*:}; f=$${f%%:*}; rm -f $$to/$${f##*/}; done; rm -f $(INSIDE); \
 	for f in $(SITE); do to=$(DESTDIR)$${f#*:}; f=$${f%%:*}; if cmp -s $$f $$to/$${f##*/}; then rm $$to/$${f##*/}; fi; done; \
-	rmdir $(addprefix $(DESTDIR),$(docdir)/examples $(docdir) $(libexecdir)/nccl-tune $(sysconfdir)/nccl-tune) 2>/dev/null || :
+	rmdir $(addprefix $(DESTDIR),$(docdir)/examples/* $(docdir)/examples $(docdir) $(libexecdir)/nccl-tune $(sysconfdir)/nccl-tune) 2>/dev/null || :
 
 DIST = nccl-tune-$(VERSION)
 dist: ## a tarball of the commit; twice the same bytes
 	@mkdir -p $(O)
 	git archive --format=tar --prefix=$(DIST)/ HEAD | gzip -9n >$(O)/$(DIST).tar.gz
+# Both from the commit, as `make dist` packs it. DEB_BUILD_OPTIONS and RPMBUILD_ARGS go through.
+deb: dist ## Debian packages, in $(O)/deb (dpkg-buildpackage)
+	rm -rf $(O)/deb && mkdir -p $(O)/deb && tar -xzf $(O)/$(DIST).tar.gz -C $(O)/deb
+	cp $(O)/$(DIST).tar.gz $(O)/deb/nccl-tune_$(VERSION).orig.tar.gz
+	cp -r $(O)/deb/$(DIST)/etc/packaging/deb $(O)/deb/$(DIST)/debian
+	cd $(O)/deb/$(DIST) && dpkg-buildpackage -us -uc $(DEB_ARGS)
+	@ls $(O)/deb/*.deb
+rpm: dist ## RPM packages, in $(O)/rpm (rpmbuild)
+	rm -rf $(O)/rpm && mkdir -p $(O)/rpm/SOURCES && cp $(O)/$(DIST).tar.gz $(O)/rpm/SOURCES/
+	rpmbuild -ba --define '_topdir $(abspath $(O))/rpm' $(RPMBUILD_ARGS) etc/packaging/rpm/nccl-tune.spec
+	@ls $(O)/rpm/RPMS/*/*.rpm
 clean: ## remove $(O)
 	rm -rf $(O)
 
@@ -224,5 +271,5 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | awk -F'\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
 	@echo '  parts, by name: $(PARTS) unit fake benchmarks'
 	@echo '  variables (now):'
-	@$(foreach v,O prefix DESTDIR libdir libexecdir sysconfdir plugindir VM_DIR SLURM_HOME PMIX_HOME CUDA_HOME NCCL_HOME NVCC_ARCH CXX \
+	@$(foreach v,O prefix DESTDIR libdir libexecdir sysconfdir plugindir ENROOT PORTABLE VM_DIR SLURM_HOME PMIX_HOME CUDA_HOME NCCL_HOME NVCC_ARCH CXX \
 	  CXXFLAGS CPPFLAGS LDFLAGS SAN CI V,printf '    %-11s %s\n' $(v) '$($(v))';)

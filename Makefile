@@ -57,6 +57,7 @@ no_fmt   := $(call probe,fmt,fmt/format.h,-lfmt,fmt::format("a");,no fmt (libfmt
 no_gloo  := $(call probe,gloo,gloo/transport/tcp/device.h,-lgloo,gloo::transport::tcp::CreateDevice("lo");,no Gloo (libgloo-dev))
 no_gtest := $(call probe,gtest,gmock/gmock.h,-lgmock -lgtest,testing::InitGoogleMock();,no GoogleTest (libgtest-dev and libgmock-dev or gtest-devel and gmock-devel))
 no_bench := $(call probe,benchmark,benchmark/benchmark.h,-lbenchmark -lpthread,benchmark::RunSpecifiedBenchmarks();,no Google Benchmark (libbenchmark-dev or google-benchmark-devel))
+no_hwloc := $(call probe,hwloc,hwloc.h,-lhwloc,return !hwloc_get_api_version();,no hwloc (libhwloc-dev or hwloc-devel))
 no_pmix  := $(if $(PMIX_INC),,no pmix.h under $(PMIX_HOME) (libpmix-dev or pmix-devel; set PMIX_HOME))
 no_cuda  := $(if $(wildcard $(NVCC)),,no CUDA Toolkit under $(CUDA_HOME) (set CUDA_HOME))
 no_nccl  := $(if $(no_cuda),,$(call probe,nccl,nccl.h,-I$(NCCL_HOME)/include -isystem $(CUDA_HOME)/include -L$(NCCL_HOME)/lib -lnccl,int v; ncclGetVersion(&v);,no NCCL under $(NCCL_HOME) (libnccl-dev or libnccl-devel; set NCCL_HOME)))
@@ -72,7 +73,8 @@ TOOL   := $(call objs,stepd/cli stepd/check stepd/bench)
 HOST   := $(patsubst %.cc,$(O)/%.o,$(sort $(wildcard stepd/worker/host*.cc stepd/worker/common*.cc)))
 NCCL   := $(patsubst %.cu,$(O)/%.cu.o,$(sort $(wildcard stepd/worker/*.cu))) \
           $(patsubst %.cc,$(O)/%.o,$(sort $(wildcard stepd/worker/common*.cc stepd/worker/nccl*.cc)))
-UNIT   := $(call objs,tests/unit)
+# hwloc judges the facts where it is installed.
+UNIT   := $(filter-out $(if $(no_hwloc),%/node_hwloc.o),$(call objs,tests/unit))
 FAKE   := $(call objs,tests/fake)
 BENCH  := $(call objs,tests/bench)
 # Everything that takes bytes from outside, plugin and benchmark's command line included: the fuzzer's program and the plain one.
@@ -147,7 +149,7 @@ $(nccl-worker.file): $(NCCL)
 	$(Q)$(NVCC) $(NVCC_ARCH) -Xlinker=-z,relro,-z,now,-z,noexecstack -o $@ $(filter %.o,$^) -L$(NCCL_HOME)/lib -lnccl -ldl -lpthread
 $(unit.file): $(CORE) $(filter $(O)/stepd/worker/common% %/host_address.o %/host_reduce.o,$(HOST)) $(filter-out %/main.o,$(TOOL)) $(filter-out %/entry.o,$(PLUGIN)) $(filter %/spank.o,$(FAKE)) $(UNIT)
 	$(link)
-	$(Q)$(CXX) $(LINK) -o $@ $(filter %.o,$^) -lgtest -lgmock -lgtest_main -lyaml-cpp -lpugixml -lfmt -ldl -lpthread
+	$(Q)$(CXX) $(LINK) -o $@ $(filter %.o,$^) -lgtest -lgmock -lgtest_main -lyaml-cpp -lpugixml -lfmt -ldl -lpthread $(if $(no_hwloc),,-lhwloc)
 # The host that loads the built plugin (pin.o: to read masks of any size back); -export-dynamic: the plugin finds spank_* in it as it does in slurmstepd.
 $(fake.file): $(filter $(O)/spank/base/%,$(CORE)) $(O)/spank/plugin/pin.o $(FAKE)
 	$(link)

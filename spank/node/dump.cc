@@ -19,7 +19,7 @@ std::string address_list(const Node& node, Neutral& neutral) {
   for (const NetInterface& net : node.net)
     for (const IpAddress& address : net.addresses)
       out +=
-          neutral.text(net.name) + " " + neutral.address(address).text() + "/" + std::to_string(address.prefix) + "\n";
+          neutral.path(net.name) + " " + neutral.address(address).text() + "/" + std::to_string(address.prefix) + "\n";
   return out;
 }
 
@@ -53,8 +53,8 @@ Result<std::string> write_dump(const Root& root, ReadOptions options) {
     // kDumpedAddresses has the same, and with interfaces.
     if (path == "/proc/net/fib_trie" || path == "/proc/net/if_inet6") continue;
     const bool is_link = entry.kind == FileTree::Kind::link;
-    out.add(neutral.text(path), entry.kind,
-            is_link ? neutral.text(entry.content) : neutral_content(path, entry.content, neutral));
+    out.add(neutral.path(path), entry.kind,
+            is_link ? neutral.path(entry.content) : neutral_content(path, entry.content, neutral));
   }
   out.add(kDumpedAddresses, FileTree::Kind::file, address_list(node, neutral));
   return out.text();

@@ -97,10 +97,14 @@ std::string replace_words(std::string_view text, Replace replace, bool (*belongs
 
 Neutral::Neutral(std::string hostname) : hostname_(std::move(hostname)) {}
 
-std::string Neutral::text(std::string_view text) {
-  std::string out = replace_words(
-      text, [this](std::string_view word) { return token(word); },
+std::string Neutral::path(std::string_view path) {
+  return replace_words(
+      path, [this](std::string_view word) { return token(word); },
       [](char c) { return is_word(c) || c == ':' || c == '.' || c == '-' || c == '_'; });
+}
+
+std::string Neutral::text(std::string_view text) {
+  std::string out = path(text);
   // The full name first, then the part before its domain.
   for (const std::string& name : {hostname_, hostname_.substr(0, hostname_.find('.'))}) {
     if (name.size() < 3 || name == "node" || name == "localhost") continue;

@@ -17,6 +17,9 @@ class Neutral {
 
   // Every identifier in a text: host name, UUID, MAC, GUID, GID, IPv4, IPv6, and MACs inside interface names (enx...).
   std::string text(std::string_view text);
+  // The same but for the host name: a kernel's own path can read like one (/sys/devices/system/node/node1 on host
+  // node1).
+  std::string path(std::string_view path);
   // Public IPv4 addresses go to 240.0.0.0/4, one /16 for one /16; private ones stay. IPv6: global prefixes go to
   // 2001:db8::/32, one /48 for one /48; interface identifiers made from hardware addresses are replaced.
   IpAddress address(IpAddress address);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -103,6 +104,20 @@ TEST(Dump, OfTheLiveMachineReadsBack) {
   EXPECT_EQ(again.net.size(), live.net.size());
   EXPECT_EQ(again.hostname, "node");
   for (size_t i = 0; i < live.net.size(); ++i) EXPECT_EQ(again.net[i].addresses.size(), live.net[i].addresses.size());
+}
+
+// A host's name can read like a kernel's own: NUMA node 1 of host node1 is still NUMA node 1.
+TEST(Dump, OfAHostNamedLikeANumaNodeKeepsTheNode) {
+  namespace fs = std::filesystem;
+  const std::string folder = testing::temporary_folder() + "/tree";
+  fs::copy(testing::machine_folder("dgx-a100-80gb"), folder,
+           fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  fs::create_directories(folder + "/proc/sys/kernel");
+  std::ofstream(folder + "/proc/sys/kernel/hostname") << "node1\n";
+  const Node node = read_node(*Root::open(folder), {}), again = read_back(*write_dump(*Root::open(folder), {}));
+  ASSERT_EQ(node.hostname, "node1");
+  EXPECT_EQ(again.hostname, "node");
+  EXPECT_EQ(facts(again), facts(node));
 }
 
 TEST(Dump, NeedsAMachine) {

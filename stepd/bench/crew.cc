@@ -18,6 +18,13 @@ constexpr double kAloneBeforeAsking = 1;  // seconds of waiting before other tas
 constexpr double kKeyPatience = 120;      // seconds that a worker waits for a peer's key
 constexpr const char* kStorePrefix = "s/";
 
+// The rank that sets a key, from the key's front: "3/mesh", and "rank_3/mesh", for Gloo names its keys "rank_3".
+std::optional<int64_t> owner_of(const std::string& key) {
+  std::string front = key.substr(0, key.find('/'));
+  if (front.starts_with("rank_")) front.erase(0, 5);
+  return parse_integer(front, 0, 1 << 30);
+}
+
 // The process state of Linux, where it tells something: SIGSTOP, or a wait in the kernel that nothing interrupts.
 std::string process_state(pid_t pid) {
   std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
@@ -203,7 +210,7 @@ void Crew::serve_store_set(const Message& message) {
 void Crew::serve_wanted_keys() {
   std::vector<WantedKey> still;
   for (WantedKey& wanted : std::exchange(wanted_, {})) {
-    const auto owner = parse_integer(wanted.key.substr(0, wanted.key.find('/')), 0, 1 << 30);
+    const auto owner = owner_of(wanted.key);
     const int task = owner ? static_cast<int>(*owner) / per_task_ : -1;
     std::optional<std::string> value;
     if (task == world_.place().rank) {

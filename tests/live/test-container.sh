@@ -205,6 +205,8 @@ need_bench() {
   nccl-tune bench --help >/dev/null 2>&1 || skip "built without the benchmark"
   [ -e "$hooks/50-slurm-pmi.sh" ] || skip "enroot's extra hook 50-slurm-pmi.sh is not installed"
   srun --mpi=list 2>&1 | grep -q pmix || skip "this Slurm has no PMIx"
+  # The made-up machines have interfaces that this host has not.
+  export NCCL_SOCKET_IFNAME=lo
 }
 
 test_bench_inside() {
@@ -226,6 +228,24 @@ test_bench_inside_as_an_ordinary_user() {
     fail "exit status $?: $(cat out)"
   want "ranks" 4 "$(grep -cE '^#  Rank' out)"
   has "$(cat out)" '^# Out of bounds values : 0 OK$'
+}
+
+test_the_example_runs_as_it_is() {
+  need_containers
+  need_bench
+  local job
+  job=$(IMAGE=$images/libs.sqsh sbatch --parsable --wait --nccl-tune -N2 --ntasks-per-node=2 --gpus-per-node=2 \
+    "$top/examples/slurm/enroot.slurm" all_reduce -b 1K -e 4K -f 2 -n 3) || fail "sbatch --wait: exit status $?: $(cat ./*.out)"
+  want "ranks" 4 "$(grep -cE '^#  Rank' "nccl_test_$job.out")"
+  has "$(cat "nccl_test_$job.out")" '^# Out of bounds values : 0 OK$'
+}
+
+test_pmix_serves_tasks_of_two_nodes_inside() {
+  need_containers
+  need_bench
+  srun --container-image="$images/libs.sqsh" -N2 --ntasks-per-node=2 --mpi=pmix "$LIVE_DIR/bin/nccl-tune" bench -b 1K -e 1K -n 1 \
+    >out 2>stderr
+  has "$(cat out)" '^# nccl-tune .*: 4 ranks, 2 nodes, .*PMIx [0-9]'
 }
 
 test_a_missing_pmix_folder_is_told() {

@@ -2,6 +2,7 @@
 #include "node/neutral.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 
 #include "base/text.h"

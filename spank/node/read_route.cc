@@ -2,6 +2,7 @@
 #include <net/route.h>
 
 #include <bit>
+#include <cstdint>
 
 #include "base/text.h"
 #include "node/readers.h"

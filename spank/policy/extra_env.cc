@@ -2,6 +2,7 @@
 #include "policy/extra_env.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "base/text.h"
 #include "policy/facts.h"

@@ -2,6 +2,7 @@
 #include "policy/gid.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 

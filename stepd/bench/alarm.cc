@@ -4,6 +4,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <cstdint>
+
 namespace nccltune::bench {
 namespace {
 

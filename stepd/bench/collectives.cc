@@ -2,6 +2,7 @@
 #include "bench/collectives.h"
 
 #include <array>
+#include <cstdint>
 
 #include "bench/text.h"
 

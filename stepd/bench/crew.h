@@ -3,6 +3,7 @@
 // other tasks' alarms, and signals; never without a deadline.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>

@@ -3,6 +3,7 @@
 // number of ranks is never used: it would judge nothing.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/frame.h"
 
+#include <cstdint>
+
 #include "bench/text.h"
 
 namespace nccltune::bench {

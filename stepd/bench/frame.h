@@ -3,6 +3,7 @@
 // believed: a crashing process can write anything.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>

@@ -2,6 +2,7 @@
 #include "bench/notes.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 
 #include "bench/text.h"

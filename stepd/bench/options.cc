@@ -2,6 +2,7 @@
 #include "bench/options.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdlib>
 #include <limits>
 

@@ -2,6 +2,7 @@
 #include "bench/record.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <map>
 

@@ -3,6 +3,8 @@
 // place, so that a killed run leaves what it did.
 #pragma once
 
+#include <cstdint>
+
 #include "bench/report.h"
 #include "bench/sink.h"
 

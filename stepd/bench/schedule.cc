@@ -2,6 +2,7 @@
 #include "bench/schedule.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace nccltune::bench {
 namespace {

@@ -2,6 +2,7 @@
 // Where bytes of a report go. A full disk or a closed pipe is told once, and the others go on.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

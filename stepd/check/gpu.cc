@@ -3,6 +3,8 @@
 // report.
 #include <fmt/format.h>
 
+#include <cstdint>
+
 #include "base/text.h"
 #include "check/finding.h"
 #include "node/distance.h"

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/plan_text.h"

@@ -2,6 +2,7 @@
 // The worker's life: commands in, answers out, one failure at the end.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

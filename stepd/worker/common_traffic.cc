@@ -2,6 +2,7 @@
 // alltoallv's traffic from the environment, with the names and the file format of nccl-tests.
 #include <cerrno>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>

@@ -12,6 +12,7 @@
 #include <gloo/scatter.h>
 #include <gloo/transport/unbound_buffer.h>
 
+#include <cstdint>
 #include <cstring>
 
 #include "worker/host_reduce.h"

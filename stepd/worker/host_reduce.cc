@@ -2,6 +2,7 @@
 #include "worker/host_reduce.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <type_traits>
 
 #include "worker/common_arithmetic.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/host_transfer.h"
 
+#include <cstdint>
 #include <cstring>
 
 #include "worker/common_io.h"

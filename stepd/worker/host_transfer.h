@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 #include "worker/common_measure.h"
 #include "worker/host_collectives.h"

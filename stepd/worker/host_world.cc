@@ -5,6 +5,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <sstream>
 

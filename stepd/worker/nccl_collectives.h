@@ -2,6 +2,7 @@
 // The eleven collectives, enqueued on the world's stream.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "worker/common_shape.h"

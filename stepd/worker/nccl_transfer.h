@@ -2,6 +2,7 @@
 // One case on the GPU.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "worker/common_measure.h"

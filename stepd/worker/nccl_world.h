@@ -2,6 +2,7 @@
 // A communicator, its stream and its buffers.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "worker/common_measure.h"

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstdint>
+
 #include "fake/machine.h"
 #include "fake/walk.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 #include "base/cpuset.h"
 #include "base/result.h"
 #include "base/text.h"

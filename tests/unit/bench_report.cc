@@ -2,6 +2,7 @@
 // The report against nccl-tests 2.19.6's own output for the same numbers, byte for byte (tests/golden/bench_*.txt).
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

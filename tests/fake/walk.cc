@@ -73,6 +73,11 @@ void disarm() {
   host().fails.clear();
 }
 
+// The plugin's second entry, where the stack has one.
+void call_inside(const Plugin& plugin, const StepRequest& request, const std::string& hook) {
+  if (request.image && plugin.call(hook, {"inside"}) != 0) throw std::runtime_error(hook + " failed after pyxis");
+}
+
 // In the task's process: the hooks, then a report of the state that the task would start in.
 Wire task_process(const Plugin& plugin, const StepRequest& request, int local_id) {
   Host& h = host();
@@ -83,6 +88,9 @@ Wire task_process(const Plugin& plugin, const StepRequest& request, int local_id
   arm(request, "slurm_spank_task_init");
   const int rc = plugin.call("slurm_spank_task_init", request.words);
   disarm();
+  if (request.image)
+    for (const auto& [name, value] : *request.image) h.env[name] = value;
+  call_inside(plugin, request, "slurm_spank_task_init");
   Wire wire;
   wire.put(rc);
   const auto mask = nccltune::current_mask();
@@ -199,15 +207,18 @@ StepOutcome run_step(const Plugin& plugin, const StepRequest& request) {
   arm(request, "slurm_spank_init");
   outcome.init = plugin.call("slurm_spank_init", request.words);
   disarm();
+  call_inside(plugin, request, "slurm_spank_init");
   if (!h.options.empty()) call_options(plugin, request, outcome);
   for (const auto& entry : request.only_init) h.env.erase(entry.first);
   plugin.call("slurm_spank_init_post_opt", request.words);
   arm(request, "slurm_spank_user_init");
   outcome.user_init = plugin.call("slurm_spank_user_init", request.words);
   disarm();
+  call_inside(plugin, request, "slurm_spank_user_init");
   outcome.env = h.env;
   for (std::size_t i = 0; i < request.tasks.size(); ++i) outcome.tasks.push_back(run_task(plugin, request, i));
   outcome.exit = plugin.call("slurm_spank_exit", request.words);
+  call_inside(plugin, request, "slurm_spank_exit");
   outcome.log = h.log;
   outcome.misuse = h.misuse;
   return outcome;

@@ -43,6 +43,9 @@ struct StepRequest {
   Environment env;                        // of the job
   Environment only_init;                  // variables that Slurm takes away after the option callbacks
   std::vector<Environment> tasks = {{}};  // what each task has on top of it: one entry a task
+  // What an image sets, as pyxis lays it over a task's environment; present: the plugin stands in the stack a second
+  // time, after pyxis.
+  std::optional<Environment> image;
   uint32_t step_id = 0, node_id = 0;
   std::string throws, throws_int, fails;  // set for `in_hook`
   std::string in_hook;

@@ -150,6 +150,7 @@ for attempt in 1 2 3; do
   [ ! -e "$share/started" ] || break
   say "boot $attempt ended before the command started: $(cat "$dir/qemu.log" "$dir/console.log" | tail -n 1)"
 done
+say "boots: $attempt, $((SECONDS - start)) s in all, guest ready after $(cat "$share/started" 2>/dev/null || echo '-') s"
 cat "$share/output" 2>/dev/null
 status=$(cat "$share/status" 2>/dev/null) || status=125
 if [ "$ended" = 124 ] && [ ! -e "$share/status" ]; then
@@ -157,5 +158,4 @@ if [ "$ended" = 124 ] && [ ! -e "$share/status" ]; then
   status=124
 fi
 [ "$status" != 125 ] || { say "no exit status came back; the console's end:"; tail -n 15 "$dir/console.log" >&2; }
-say "boots: $attempt, $((SECONDS - start)) s in all, guest ready after $(cat "$share/started" 2>/dev/null || echo '-') s"
 exit "$status"

@@ -9,7 +9,7 @@
 namespace nccltune {
 namespace {
 
-constexpr uint32_t kNvidia = 0x10de, kAmd = 0x1002, kAmazon = 0x1d0f;
+constexpr uint32_t kNvidia = 0x10de, kAmd = 0x1002, kAmazon = 0x1d0f, kAlibaba = 0x1ded;
 
 // Displays that a hypervisor or a BMC makes up can have the classes of accelerators: virtio, QXL, Bochs, VMware,
 // Hyper-V, VirtualBox, Cirrus, ASPEED, Matrox.
@@ -27,11 +27,15 @@ bool is_other_accelerator(const PciDevice& device) {
   return *device.vendor == kAmd && kind == 0x0300 && device.path.size() > 2;
 }
 
+// Its bond or bridge, its VLANs, and theirs: a VLAN of a bond, a bridge over it.
 void add_above(const Node& node, const std::string& name, std::set<std::string>& names) {
+  std::vector<std::string> above;
   const NetInterface* interface = node.find_net(name);
-  if (interface != nullptr && !interface->master.empty()) names.insert(interface->master);
+  if (interface != nullptr && !interface->master.empty()) above.push_back(interface->master);
   for (const NetInterface& other : node.net)
-    if (other.kind == NetKind::vlan && other.lower == name) names.insert(other.name);
+    if (other.kind == NetKind::vlan && other.lower == name) above.push_back(other.name);
+  for (const std::string& next : above)
+    if (names.insert(next).second) add_above(node, next, names);
 }
 
 }  // namespace
@@ -49,6 +53,8 @@ std::string driver_of(const Node& node, const RdmaDevice& device) {
   const PciDevice* pci = node.find_pci(device.bdf);
   if (pci == nullptr) return "";
   if (pci->driver.empty() && pci->vendor == kAmazon && pci->device && (*pci->device >> 4) == 0xefa) return "efa";
+  // linux drivers/infiniband/hw/erdma/erdma_hw.h
+  if (pci->driver.empty() && pci->vendor == kAlibaba && pci->device == 0x107fu) return "erdma";
   return pci->driver;
 }
 

@@ -2,7 +2,9 @@
 // Rules that look at a port among the others. None of them drops the last port.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
+#include <vector>
 
 #include "policy/facts.h"
 #include "policy/hcas.h"
@@ -126,13 +128,22 @@ void drop_management(HcaSelection& selection) {
 
 namespace {
 
-// How much a link layer looks like the fabric: GPUs with a port of it beside them, then what its ports carry together.
-// InfiniBand counts double: an active port has a subnet manager and a switch behind it, which nobody builds for
+double fastest(const Ports& ports) {
+  double rate = 0;
+  for (const Port* port : ports) rate = std::max(rate, rate_of(*port));
+  return rate;
+}
+
+// How much a link layer looks like the fabric: whether it is beside half of the GPUs with ports that are no slower than
+// half of the other's, then what its ports carry together. One slow card on a GPU's switch, as PCIe servers have, is no
+// fabric. InfiniBand counts double: an active port has a subnet manager and a switch behind it, which nobody builds for
 // management, while Ethernet is on every node.
-std::pair<std::size_t, double> weigh(const HcaSelection& selection, const Ports& ports, double weight) {
+std::pair<bool, double> weigh(const HcaSelection& selection, const Ports& ports, const Ports& others, double weight) {
   double total = 0;
   for (const Port* port : ports) total += std::max(rate_of(*port), 1.0) * weight;
-  return {covered_gpus(selection, ports), total};
+  const std::size_t covered = covered_gpus(selection, ports);
+  const bool beside_gpus = covered > 0 && 2 * covered >= selection.node.gpus.size();
+  return {beside_gpus && 2 * fastest(ports) >= fastest(others), total};
 }
 
 }  // namespace
@@ -142,7 +153,7 @@ void drop_other_fabric_layer(HcaSelection& selection) {
   Ports infiniband, ethernet;
   for (Port* port : selection.in()) (port->ethernet() ? ethernet : infiniband).push_back(port);
   if (infiniband.empty() || ethernet.empty()) return;
-  const bool is_infiniband = weigh(selection, infiniband, 2) >= weigh(selection, ethernet, 1);
+  const bool is_infiniband = weigh(selection, infiniband, ethernet, 2) >= weigh(selection, ethernet, infiniband, 1);
   for (Port* port : is_infiniband ? ethernet : infiniband)
     selection.drop(*port, "other-fabric",
                    std::string("The fabric of this node is ") + (is_infiniband ? "InfiniBand" : "Ethernet") +
@@ -153,13 +164,15 @@ void drop_other_fabric_layer(HcaSelection& selection) {
 
 namespace {
 
-// A sister of the rails in a slot of its own that serves a GPU which none of the close ones is beside.
+// A sister of the rails in a slot of its own that is nearer to a GPU than any of those that share a switch with
+// another. Where it is only as near as they are, it is one more card of the kind, for storage (NVIDIA/nccl#1591).
 bool serves_uncovered_gpu(const HcaSelection& selection, const Port& port, const Ports& close, const Ports& all) {
   const bool has_sister =
       std::any_of(close.begin(), close.end(), [&](const Port* c) { return selection.same_class(*c, port); });
   if (!has_sister) return false;
   for (std::size_t gpu = 0; gpu < port.gpus.size(); ++gpu)
-    if (!is_covered(gpu, close) && port.gpus[gpu] == nearest_of(gpu, all)) return true;
+    if (!is_covered(gpu, close) && port.gpus[gpu] == nearest_of(gpu, all) && port.gpus[gpu] < nearest_of(gpu, close))
+      return true;
   return false;
 }
 
@@ -184,21 +197,54 @@ void drop_distant(HcaSelection& selection) {
   }
 }
 
-// A card of another model beside the rails that is the nearest of no GPU: a storage card or a DPU on the same switch.
+namespace {
+
+// The cards of one model, and the GPUs to which one of them is the nearest there is, sharing a switch.
+struct Model {
+  Ports ports;
+  std::set<std::size_t> gpus;
+  double total = 0;
+
+  std::pair<std::size_t, double> weight() const { return {gpus.size(), total}; }
+};
+
+std::vector<Model> models_of(const HcaSelection& selection, const Ports& all) {
+  std::vector<Model> models;
+  for (Port* port : all) {
+    auto model = std::find_if(models.begin(), models.end(),
+                              [&](const Model& m) { return selection.same_model(*m.ports.front(), *port); });
+    if (model == models.end()) model = models.insert(models.end(), Model{});
+    model->ports.push_back(port);
+    model->total += std::max(rate_of(*port), 1.0);
+    for (std::size_t gpu = 0; gpu < port->gpus.size(); ++gpu)
+      if (is_close(port->gpus[gpu]) && port->gpus[gpu] == nearest_of(gpu, all)) model->gpus.insert(gpu);
+  }
+  return models;
+}
+
+// Each GPU that this model is nearest to has a card of a weightier one as near.
+bool is_superfluous(const Model& model, const std::vector<Model>& models) {
+  const auto is_served = [&](std::size_t gpu) {
+    return std::any_of(models.begin(), models.end(), [&](const Model& other) {
+      return other.weight() > model.weight() && other.gpus.count(gpu) > 0;
+    });
+  };
+  return std::all_of(model.gpus.begin(), model.gpus.end(), is_served);
+}
+
+}  // namespace
+
+// A storage card or a DPU on the switches of the rails: a model that no GPU needs, since the rails are as near to it.
 void drop_other_model(HcaSelection& selection) {
   const Ports all = selection.in();
-  if (!std::any_of(all.begin(), all.end(), [](const Port* p) { return is_close_to_a_gpu(*p); })) return;
-  const auto is_nearest_of_some = [&](const Port& port) {
-    for (std::size_t gpu = 0; gpu < port.gpus.size(); ++gpu)
-      if (is_close(port.gpus[gpu]) && port.gpus[gpu] == nearest_of(gpu, all)) return true;
-    return false;
-  };
-  for (Port* port : all) {
-    const bool has_useful_sister = std::any_of(all.begin(), all.end(), [&](const Port* other) {
-      return selection.same_model(*other, *port) && is_nearest_of_some(*other);
-    });
-    if (!has_useful_sister && is_close_to_a_gpu(*port))
-      selection.drop(*port, "storage", "A card of another model that is the nearest to no GPU.");
+  const std::vector<Model> models = models_of(selection, all);
+  if (std::all_of(models.begin(), models.end(), [](const Model& m) { return m.gpus.empty(); })) return;
+  for (const Model& model : models) {
+    if (!is_superfluous(model, models)) continue;
+    for (Port* port : model.ports)
+      selection.drop(*port, "storage",
+                     model.gpus.empty() ? "A card of another model that is the nearest to no GPU."
+                                        : "A card of another model; each of its GPUs has one of the fabric's as near.");
   }
 }
 
@@ -206,15 +252,23 @@ void drop_other_model(HcaSelection& selection) {
 
 namespace {
 
-// What a group of equal cards carries together, then the rate of one, then how near its best card is.
-std::tuple<double, double, int> weight_of(const Ports& group) {
+// A BlueField among ConnectX cards is for storage and management first (15b3:a2d2, a2d6, a2dc: pci.ids).
+bool is_dpu(const HcaSelection& selection, const Port& port) {
+  const PciDevice* pci = selection.pci(port);
+  return pci != nullptr && pci->vendor == 0x15b3u && pci->device && (*pci->device >> 4) == 0xa2d;
+}
+
+using Weight = std::tuple<double, double, bool, int>;
+
+// What a group of equal cards carries together, then the rate of one, then its kind, then how near its best card is.
+Weight weight_of(const HcaSelection& selection, const Ports& group) {
   double total = 0;
   Distance nearest = Distance::unknown;
   for (const Port* port : group) {
     total += std::max(rate_of(*port), 1.0);
     nearest = std::min(nearest, port->nearest());
   }
-  return {total, rate_of(*group.front()), -static_cast<int>(nearest)};
+  return {total, rate_of(*group.front()), !is_dpu(selection, *group.front()), -static_cast<int>(nearest)};
 }
 
 }  // namespace
@@ -234,10 +288,10 @@ void drop_minor_groups(HcaSelection& selection) {
       group->push_back(port);
   }
   if (groups.size() < 2) return;
-  std::tuple<double, double, int> best = weight_of(groups.front());
-  for (const Ports& group : groups) best = std::max(best, weight_of(group));
+  Weight best = weight_of(selection, groups.front());
+  for (const Ports& group : groups) best = std::max(best, weight_of(selection, group));
   for (const Ports& group : groups) {
-    if (weight_of(group) == best) continue;
+    if (weight_of(selection, group) == best) continue;
     for (Port* port : group)
       selection.drop(*port, "storage",
                      "Not of the cards that together carry the most here: for storage or management.");

@@ -49,7 +49,10 @@ std::optional<InterfaceChoice> by_node_address(const Node& node, const Step& ste
   const std::string name = interface_with_address(node, step.node_address);
   if (name.empty()) return std::nullopt;
   const NetInterface* interface = node.find_net(name);
-  const std::string fault = interface->kind == NetKind::loopback ? "" : fault_of_interface(*interface);
+  // A router's address on lo: NCCL would take 127.0.0.1, which the kernel lists first there (host scope before global,
+  // linux net/ipv4/devinet.c). Whatever else has an address is better; by_loopback_address() is the last resort.
+  if (interface->kind == NetKind::loopback) return std::nullopt;
+  const std::string fault = fault_of_interface(*interface);
   if (fault.empty())
     return InterfaceChoice{name, "socket.node-address",
                            "It has the address that Slurm knows the node by, " + step.node_address + "."};

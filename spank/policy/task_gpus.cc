@@ -25,6 +25,9 @@ std::string count_of(std::size_t n, const char* what) { return std::to_string(n)
 Gpus all_gpus(const Node& node, GpuOrder order) {
   Gpus gpus;
   for (const Gpu& gpu : node.gpus) gpus.push_back(&gpu);
+  // One that the driver does not have (failed, excluded, given to a guest) has no place in NVML's and CUDA's order.
+  if (std::any_of(gpus.begin(), gpus.end(), [](const Gpu* gpu) { return gpu->minor.has_value(); }))
+    gpus.erase(std::remove_if(gpus.begin(), gpus.end(), [](const Gpu* gpu) { return !gpu->minor; }), gpus.end());
   std::stable_sort(gpus.begin(), gpus.end(), [&](const Gpu* a, const Gpu* b) {
     if (order == GpuOrder::minor && a->minor && b->minor) return *a->minor < *b->minor;
     return bdf_less(a->bdf, b->bdf);

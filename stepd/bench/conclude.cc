@@ -26,7 +26,7 @@ enum Exit { ok = 0, below = 1, usage = 2, cannot_run = 3, wrong_data = 4, rank_d
 constexpr const char* kStateKey = "state";
 constexpr const char* kDoneKey = "done";
 constexpr double kGatherSeconds = 12;  // for all states together
-constexpr size_t kMostNamed = 16;
+constexpr size_t kMostNamed = 16, kLogLines = 5;
 
 void say(const std::string& text) { std::fprintf(stderr, "nccl-tune: %s\n", text.c_str()); }
 
@@ -50,6 +50,14 @@ std::string memory_amount(uint64_t bytes) {
   int unit = 0;
   for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
   return print(value < 10 ? "%.2f %s" : value < 100 ? "%.1f %s" : " %.0f %s", value, kUnits[unit]);
+}
+
+// How likely a fault is the cause, and not the effect of another rank's: 0 first.
+int cause_order(const Fault& fault, const std::string& process) {
+  if (fault.kind == Fault::Kind::died) return 0;
+  if (fault.kind == Fault::Kind::failed)
+    return fault.failure == protocol::FailureKind::transport || fault.failure == protocol::FailureKind::timeout ? 3 : 1;
+  return process.find("(stopped)") != std::string::npos ? 0 : 2;
 }
 
 }  // namespace
@@ -86,96 +94,111 @@ void Session::open_reports() {
   }
 }
 
-// Rank 0: where every rank is, the few that differ by name, the many as a range.
+// Lines "R rank phase text", where phase groups ranks, "C order text" for a cause, "L text" for a log; tabs between.
+std::string Session::describe_own_state(const Fault& fault, bool own) {
+  std::string state;
+  for (int i = 0; i < crew_.size(); ++i) {
+    const int rank = world_.place().rank * options_.workers() + i;
+    const bool mine = own && fault.rank == rank;
+    const std::string process = crew_.state_of(i);
+    const size_t odd = process.rfind('(');
+    const bool fell = mine && fault.kind != Fault::Kind::hung;
+    const std::string phase =
+        fell ? "failed" : crew_.phase_of(i) + (odd == std::string::npos ? "" : " " + process.substr(odd));
+    const std::string text = world_.place().hostname + ": " + (fell ? "failed in phase " + crew_.phase_of(i) : process);
+    state += print("R\t%d\t%s\t%s\n", rank, phase.c_str(), text.c_str());
+    if (!mine) continue;
+    const std::string gpu = i < static_cast<int>(ready_.size()) ? text_of(ready_[i].bdf) : "";
+    state += print("C\t%d\t%s%s%s\n", cause_order(fault, process), split(fault.text, '\n').front().c_str(),
+                   gpu.empty() ? "" : ", GPU ", gpu.c_str());
+    auto last = crew_.last_lines(i);
+    if (i < static_cast<int>(log_files_.size()))
+      for (std::string& line : last_lines_of(log_files_[i], kLogLines)) last.push_back(std::move(line));
+    for (size_t l = last.size() > kLogLines ? last.size() - kLogLines : 0; l < last.size(); ++l)
+      state += print("L\trank %d said: %s\n", rank, last[l].c_str());
+  }
+  return state;
+}
+
+// Rank 0: the likeliest cause first, then where every rank is: the few that differ by name, the many as a range.
 std::vector<std::string> Session::gather_states(const std::string& own) {
   const Deadline deadline = in_seconds(kGatherSeconds);
   std::map<std::string, std::vector<int>> ranks_in;  // by phase
   std::map<int, std::string> text_of_rank;
-  std::vector<std::string> lines;
+  std::vector<std::string> logs;
+  std::pair<int, std::string> cause{9, ""};
   for (int task = 0; task < world_.place().size; ++task) {
     std::optional<std::string> state = own;
     if (task != world_.place().rank) {
       auto got = world_.get(task, kStateKey, std::min(deadline, in_seconds(3)));
       state = got ? *got : std::nullopt;
     }
-    if (!state) {
+    if (!state)
       for (int i = 0; i < options_.workers(); ++i) {
         const int rank = task * options_.workers() + i;
         ranks_in["no answer"].push_back(rank);
         text_of_rank[rank] = "no answer: its supervisor is gone or cut off";
+        cause = std::min(cause, {1, print("rank %d: %s", rank, text_of_rank[rank].c_str())});
       }
-      continue;
-    }
-    for (const std::string& line : split(*state, '\n')) {  // RANK \t phase \t text, or LOG \t text
+    for (const std::string& line : split(state.value_or(""), '\n')) {
       const auto parts = split(line, '\t');
-      if (parts.size() == 3) {
-        const int rank = std::atoi(parts[0].c_str());
-        ranks_in[parts[1]].push_back(rank);
-        text_of_rank[rank] = parts[2];
-      } else if (parts.size() == 2) {
-        lines.push_back(parts[1]);
+      if (parts[0] == "R" && parts.size() == 4) {
+        const int rank = std::atoi(parts[1].c_str());
+        ranks_in[parts[2]].push_back(rank);
+        text_of_rank[rank] = parts[3];
+      } else if (parts[0] == "C" && parts.size() == 3) {
+        const int order = std::atoi(parts[1].c_str());
+        if (order < cause.first) cause = {order, parts[2]};
+      } else if (parts[0] == "L" && logs.size() < kMostNamed) {
+        logs.push_back(line.substr(2));
       }
     }
   }
-  size_t most = 0;
-  std::string common;
+  std::string common;  // the phase of the most
   for (const auto& [phase, list] : ranks_in)
-    if (list.size() > most) most = list.size(), common = phase;
-  std::vector<std::string> states;
+    if (common.empty() || list.size() > ranks_in[common].size()) common = phase;
+  std::vector<std::string> lines, many;
+  if (!cause.second.empty()) lines.push_back(cause.second);
   for (const auto& [phase, list] : ranks_in) {
-    if (phase == common && list.size() > kMostNamed / 2) {
-      states.push_back(print("ranks %s: %s", rank_list(list).c_str(), phase.c_str()));
-      continue;
-    }
-    for (size_t i = 0; i < list.size() && i < kMostNamed; ++i)
-      states.push_back(print("rank %d: %s", list[i], text_of_rank[list[i]].c_str()));
-    if (list.size() > kMostNamed) states.push_back(print("and %zu more: %s", list.size() - kMostNamed, phase.c_str()));
+    const bool few = phase != common || ranks_in.size() == 1 ? list.size() <= kMostNamed : list.size() < 3;
+    if (few)
+      for (const int rank : list) lines.push_back(print("rank %d: %s", rank, text_of_rank[rank].c_str()));
+    else
+      many.push_back(print("%zu others, ranks %s: %s", list.size(), rank_list(list).c_str(), phase.c_str()));
   }
-  states.insert(states.end(), lines.begin(), lines.end());
-  return states;
+  lines.insert(lines.end(), many.begin(), many.end());
+  lines.insert(lines.end(), logs.begin(), logs.end());
+  return lines;
 }
 
 void Session::tell_trouble(const Fault& fault, Ending& ending) {
   std::vector<std::string> lines = split(fault.text, '\n');
   if (!fault.remedy.empty()) lines.back() += "; " + fault.remedy;
   const bool known_to_all = fault.kind == Fault::Kind::failed && fault.rank < 0;
-  const bool own = fault.rank >= 0 || (fault.kind == Fault::Kind::hung && fault.rank < 0);
+  const bool own = fault.rank >= 0 || fault.kind == Fault::Kind::hung;
   if (own) alarm_.raise(lines.front());
-  // The state before the workers are killed.
-  std::string state;
-  for (int i = 0; i < crew_.size(); ++i) {
-    const int rank = world_.place().rank * options_.workers() + i;
-    const std::string process = crew_.state_of(i);
-    const bool odd = process.ends_with(")");
-    state +=
-        print("%d\t%s%s\t%s: %s\n", rank, crew_.phase_of(i).c_str(),
-              odd ? process.substr(process.rfind('(')).c_str() : "", world_.place().hostname.c_str(), process.c_str());
-    if (!own || fault.rank != rank) continue;
-    auto last = crew_.last_lines(i);
-    for (const std::string& line :
-         log_files_.size() > static_cast<size_t>(i) ? last_lines_of(log_files_[i], 5) : std::vector<std::string>())
-      last.push_back(line);
-    for (size_t l = last.size() > 5 ? last.size() - 5 : 0; l < last.size(); ++l)
-      state += print("LOG\trank %d said: %s\n", rank, last[l].c_str());
-  }
+  const std::string state = describe_own_state(fault, own);  // before the workers are killed
   crew_.kill_all();
   ending.trouble.lines = lines;
-  const bool wants_states = !known_to_all && fault.kind != Fault::Kind::signal;
-  if (own || (reports() && known_to_all) || fault.kind == Fault::Kind::signal)
-    for (const std::string& line : lines) say(line);
-  if (!wants_states) return;
-  if (world_.place().size == 1 || reports()) {
+  if (known_to_all || fault.kind == Fault::Kind::signal) {
     if (reports())
-      for (std::string& line : gather_states(state)) {
-        if (fault.kind == Fault::Kind::alarm || world_.place().size > 1) say(line);
-        ending.trouble.lines.push_back(std::move(line));
-      }
+      for (const std::string& line : lines) say(line);
+    return;
+  }
+  if (reports()) {
+    std::vector<std::string> states = gather_states(state);
+    if (!states.empty()) ending.trouble.lines = std::move(states);
+    if (!fault.remedy.empty() && ending.trouble.lines.front().starts_with(fault.text))
+      ending.trouble.lines.front() += "; " + fault.remedy;
+    for (const std::string& line : ending.trouble.lines) say(line);
     if (!world_.put(kDoneKey, "1")) world_.commit();
     return;
   }
   if (!world_.put(kStateKey, state)) world_.commit();
   // A launcher ends the others once one task fails: rank 0 needs the time to write.
-  (void)world_.get(0, kDoneKey, in_seconds(kGatherSeconds + 5));
+  const auto told = world_.get(0, kDoneKey, in_seconds(kGatherSeconds + 5));
+  if (own && (!told || !*told))
+    for (const std::string& line : lines) say(line);
 }
 
 void Session::judge_rows(Ending& ending) const {

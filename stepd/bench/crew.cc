@@ -41,8 +41,13 @@ std::string process_state(pid_t pid) {
     case 'Z':
       return "dead";
     default:
-      return "";
+      break;
   }
+  // Where its main thread sleeps in the kernel: a rank that sits elsewhere than all others is the one to look at.
+  std::ifstream channel("/proc/" + std::to_string(pid) + "/wchan");
+  std::string where;
+  std::getline(channel, where);
+  return where.empty() || where == "0" ? "" : "in " + where;
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ class Session {
   void open_reports();
   int conclude(std::optional<Fault> fault);
   void tell_trouble(const Fault& fault, Ending& ending);
+  std::string describe_own_state(const Fault& fault, bool own);
   std::vector<std::string> gather_states(const std::string& own);
   void judge_rows(Ending& ending) const;
   RunInfo describe_run() const;

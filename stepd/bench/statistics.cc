@@ -70,6 +70,8 @@ std::optional<double> Summary::relative_half_width() const {
   return (median_interval->second - median_interval->first) / 2 / p50;
 }
 
+bool Summary::drifts() const { return std::abs(drift) > std::max(0.02, 2 * relative_half_width().value_or(0)); }
+
 Summary summarise(const std::vector<protocol::Sample>& samples, size_t skip, int ranks) {
   Summary summary;
   std::vector<double> times, shortest, spread;

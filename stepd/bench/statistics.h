@@ -35,7 +35,8 @@ struct Summary {
   int late_rank = -1;     // most often the minimum: a rank that comes late waits for nobody. -1: one rank
   double late_share = 0;  // of the iterations
 
-  bool drifts() const { return drift > 0.02 || drift < -0.02; }
+  // More than 2 %, and more than the median itself is uncertain.
+  bool drifts() const;
   // Half of median_interval over the median; absent without an interval.
   std::optional<double> relative_half_width() const;
 };

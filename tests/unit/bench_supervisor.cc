@@ -67,7 +67,8 @@ class Supervisor : public testing::Test {
       _exit(parsed.options ? run_bench(*parsed.options) : 98);
     }
     if (kill_with) {
-      usleep(700000);
+      // Not before it has finished a row: how long that takes is the machine's affair.
+      for (int i = 0; i < 1000 && !contains(read_file(folder_ / "out"), "\n        2048 "); ++i) usleep(20000);
       kill(pid, kill_with);
     }
     int status = 0;

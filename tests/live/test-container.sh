@@ -58,8 +58,8 @@ test_each_node_has_its_own_plan() {
 test_pins_hold_inside() {
   need_containers
   [ "$(nproc)" -ge 2 ] || skip "needs CPUs 0 and 1"
-  want "without" "0 0-1,1 0-1" "$(in_image plain "${both[@]}" bash -c "$pins" | sort | paste -sd,)"
-  want "with" "0 1,1 0" "$(in_image plain "${both[@]}" --nccl-tune bash -c "$pins" | sort | paste -sd,)"
+  want "without" "0 0-1,1 0-1" "$(in_image plain -w "$n1" "${both[@]}" bash -c "$pins" | sort | paste -sd,)"
+  want "with" "0 1,1 0" "$(in_image plain -w "$n1" "${both[@]}" --nccl-tune bash -c "$pins" | sort | paste -sd,)"
 }
 
 test_an_ordinary_user() {
@@ -69,7 +69,7 @@ test_an_ordinary_user() {
     bash -c 'echo "$SLURM_PROCID $(id -un) $(sed -n "s/^ID=//p" /etc/os-release) $NCCL_IB_HCA"' 2>stderr) || fail "exit status $?"
   has "$out" '^0 nobody live =mlx5_0:1,mlx5_1:1$'
   has "$out" '^3 nobody live =mlx5_1:1,.*,mlx5_8:1$'
-  want "pins" "0 1,1 0" "$(as_user srun "${both[@]}" --nccl-tune --container-image="$images/plain.sqsh" bash -c "$pins" | sort | paste -sd,)"
+  want "pins" "0 1,1 0" "$(as_user srun -w "$n1" "${both[@]}" --nccl-tune --container-image="$images/plain.sqsh" bash -c "$pins" | sort | paste -sd,)"
 }
 
 test_without_the_option_nothing_is_tuned() {

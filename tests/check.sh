@@ -38,8 +38,8 @@ suite() { # NAME COMMAND...
 
 suite unit "$O/unit-tests" --gtest_brief=1
 NCCLTUNE_PLUGIN=$O/nccl_tune.so suite fake "$O/fake-tests" --gtest_brief=1
-for script in tests/arrows.sh tests/golden/golden.sh tests/live/live.sh; do
-  [ ! -e "$script" ] || suite "$(basename "$script" .sh)" "$script" "$O"
+for script in tests/arrows.sh tests/golden/golden.sh tests/fuzz/regress.sh tests/live/live.sh; do
+  [ ! -e "$script" ] || suite "$(basename "${script%/regress.sh}" .sh)" "$script" "$O"
 done
 
 [ "$skipped" = 0 ] || echo "$skipped skipped"

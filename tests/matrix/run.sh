@@ -1,0 +1,133 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The releases of Slurm: builds and tests in a Debian root of each. See --help.
+set -u
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+top=$(cd "$here/../.." && pwd)
+
+usage() {
+  cat <<'HELP'
+usage: run.sh [OPTION]... [RELEASE]...
+
+RELEASE: bookworm (Slurm 22.05), trixie (24.11), sid (26.05 and on), arm64 (cross-built on trixie, under qemu-user); all of
+them when none is named. Each gets a debootstrap root, in which a copy of this tree is built with g++ and with clang, and
+the tests are run: the plugin through the fake SPANK host, and with a real slurmctld and slurmd of that release. A table at
+the end; the exit status is 1 when anything failed. Needs root, debootstrap and a mirror; some minutes a release.
+
+  --dir DIR        where roots and logs lie; a root that is there is used again (/var/tmp/nccl-tune-matrix)
+  --mirror URL     (http://deb.debian.org/debian)
+  --live PATTERN   the groups of live tests (submit|trouble|pin|gpus|nogres|bench)
+  --quick          g++ only, no unit and golden tests: what depends on Slurm
+  --fresh          make the roots anew
+HELP
+}
+
+dir=/var/tmp/nccl-tune-matrix mirror=http://deb.debian.org/debian live='submit|trouble|pin|gpus|nogres|bench' quick=no fresh=no
+releases=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --dir) dir=$2; shift ;;
+    --mirror) mirror=$2; shift ;;
+    --live) live=$2; shift ;;
+    --quick) quick=yes ;;
+    --fresh) fresh=yes ;;
+    -h | --help) usage; exit 0 ;;
+    -*) usage >&2; exit 2 ;;
+    *) releases+=("$1") ;;
+  esac
+  shift
+done
+[ "${#releases[@]}" -gt 0 ] || releases=(bookworm trixie sid arm64)
+[ "$(id -u)" = 0 ] || { echo "run.sh: must be root" >&2; exit 2; }
+command -v debootstrap >/dev/null || { echo "run.sh: debootstrap is not here" >&2; exit 2; }
+log=$dir/log
+mkdir -p "$log"
+# shellcheck source=tests/matrix/root.sh
+. "$here/root.sh"
+
+rows='' failed=0
+row() { # RELEASE WHAT RESULT
+  rows+=$(printf '%-9s %-26s %s' "$1" "$2" "$3")$'\n'
+  printf '%-9s %-26s %s\n' "$1" "$2" "$3"
+}
+
+# step RELEASE WHAT COMMAND...: in the release's root, in the tree's copy; the row is the last count that the command printed.
+step() {
+  local release=$1 what=$2 root=$dir/$1 file rc line
+  shift 2
+  file=$log/$release.${what//[^a-z0-9+]/-}
+  # shellcheck disable=SC2016
+  enter "$root" bash -c 'cd /src && exec "$@"' step "$@" >"$file" 2>&1
+  rc=$?
+  line=$(grep -aE '^[0-9]+ passed' "$file" | tail -n 1)
+  [ -n "$line" ] || line=$(awk '/^\[  PASSED  \]/ { p = $4 } /^\[  FAILED  \] [0-9]+ test/ { f = $4 } /^\[  SKIPPED \] [0-9]+ test/ { s = $4 }
+    END { if (p != "") printf "%d passed, %d failed, %d skipped", p, f, s }' "$file")
+  if [ "$rc" = 0 ]; then
+    row "$release" "$what" "ok${line:+: $line}"
+  else
+    row "$release" "$what" "FAILED${line:+: $line} (status $rc, $file)"
+    failed=1
+  fi
+  return "$rc"
+}
+
+# The working tree as it stands, what git ignores left out.
+copy_tree() { # ROOT
+  rm -rf "$1/src"
+  mkdir -p "$1/src"
+  (cd "$top" && git ls-files -z --cached --others --exclude-standard | xargs -0 ls -d 2>/dev/null | tar -cf - -T -) | tar -xf - -C "$1/src"
+}
+
+version_of() { # RELEASE PACKAGE
+  # shellcheck disable=SC2016
+  enter "$dir/$1" dpkg-query -W -f '${Version}' "$2" 2>/dev/null || echo none
+}
+
+versions() { # RELEASE
+  local pmix
+  pmix=$(enter "$dir/$1" sh -c 'ls /usr/lib/*/slurm-wlm/ 2>/dev/null' | sed -n 's/^\(mpi_pmix_v[0-9]*\)\.so$/\1/p' | tr '\n' ' ')
+  row "$1" 'versions' "Slurm $(version_of "$1" slurmd), $(enter "$dir/$1" g++ --version | head -n 1 | grep -o '[0-9.]*$') g++, $(enter "$dir/$1" clang --version 2>/dev/null | grep -oE 'version [0-9.]+' | cut -d' ' -f2) clang, yaml-cpp $(version_of "$1" libyaml-cpp-dev), PMIx $(version_of "$1" libpmix-dev), ${pmix:-no mpi_pmix}"
+}
+
+# A plugin of another release: Slurm must refuse it by name and run the job all the same.
+wrong_release() { # RELEASE
+  local other
+  for other in bookworm trixie sid; do
+    if [ "$other" = "$1" ] || [ ! -e "$dir/$other/src/build/nccl_tune.so" ]; then continue; fi
+    cp "$dir/$other/src/build/nccl_tune.so" "$dir/$1/src/build/other.so"
+    step "$1" "plugin built on $other" tests/live/slurm.sh --nodes 1 --cpus 2 --plugin build/other.so -- tests/matrix/refused.sh
+    return
+  done
+}
+
+release() { # RELEASE
+  make_root "$1" || { row "$1" root "FAILED: $log/$1.root"; failed=1; return; }
+  copy_tree "$dir/$1"
+  versions "$1"
+  # What the release lacks a library for, `all` leaves out.
+  local parts=(all fake) flags='-O2 -g0'
+  [ "$quick" = yes ] || parts+=(unit)
+  step "$1" 'build, g++' make -k -j1 CI=1 CXXFLAGS="$flags" "${parts[@]}" || return
+  [ "$quick" = yes ] || step "$1" 'unit tests' build/unit-tests --gtest_brief=1
+  step "$1" 'fake SPANK host' env NCCLTUNE_PLUGIN=build/nccl_tune.so build/fake-tests --gtest_brief=1
+  [ "$quick" = yes ] || step "$1" golden tests/golden/golden.sh build
+  step "$1" 'symbols, hardening' tests/arrows.sh build
+  step "$1" 'live' env O=build tests/live/live.sh build "$live"
+  wrong_release "$1"
+  [ "$quick" = yes ] || step "$1" 'build, clang' make -k -j1 CI=1 O=build-clang CXX=clang++ CXXFLAGS="$flags" plugin tool
+}
+
+for name in "${releases[@]}"; do
+  if [ "$fresh" = yes ]; then rm -rf --one-file-system "${dir:?}/$name"; fi
+  if [ "$name" = arm64 ]; then
+    # shellcheck source=tests/matrix/arm64.sh
+    . "$here/arm64.sh"
+    arm64
+  else
+    release "$name"
+  fi
+done
+echo
+echo "release   what                       result"
+printf '%s' "$rows"
+exit "$failed"

@@ -45,6 +45,14 @@ struct Profile {
   std::string where;
 };
 
+// Findings of `nccl-tune check` that the site lives with: they are shown with the reason and do not count as failures.
+struct IgnoredCheck {
+  std::string id;            // of the check, or a glob: "rdma.*"
+  std::string object = "*";  // glob over the finding's object
+  std::string reason;
+  std::string where;
+};
+
 struct Policy {
   Mode mode = Mode::on;
   bool bind = true;
@@ -52,6 +60,7 @@ struct Policy {
   std::optional<Sourced> fabric_subnet;    // CIDR: only HCAs with an address in it carry the fabric
   std::optional<Sourced> socket_ifname;    // the site's choice, by exact name
   std::vector<Profile> profiles;           // in order; the first whose `when` matches wins
+  std::vector<IgnoredCheck> ignore_checks;
   std::vector<std::string> sources;        // files that were read
 
   // Every path whose presence the profiles ask for, and every vendor topology file they name: for ReadOptions.

@@ -38,6 +38,7 @@ class PolicyReader {
   MaybeError read_mode(const YamlNode& node, Mode& to) const;
   MaybeError read_subnet(const YamlNode& node, std::optional<Sourced>& to) const;
   MaybeError read_sourced(const YamlNode& node, const std::string& what, Sourced& to) const;
+  MaybeError read_ignored(const YamlNode& node, IgnoredCheck& to) const;
   MaybeError read_profile(const YamlNode& node, Profile& profile) const;
   MaybeError read_condition(const YamlNode& node, ProfileCondition& when) const;
   MaybeError read_dmi(const YamlNode& node, std::map<std::string, std::string>& dmi) const;
@@ -220,6 +221,18 @@ MaybeError PolicyReader::read_env(const YamlNode& node, std::vector<ProfileEnv>&
   return std::nullopt;
 }
 
+MaybeError PolicyReader::read_ignored(const YamlNode& node, IgnoredCheck& to) const {
+  to.where = where(node);
+  if (auto e = read_map(node, "an entry of ignore_checks",
+                        {{"id", [&](const YamlNode& n) { return read_text(n, "id", to.id); }},
+                         {"object", [&](const YamlNode& n) { return read_text(n, "object", to.object); }},
+                         {"reason", [&](const YamlNode& n) { return read_text(n, "reason", to.reason); }}}))
+    return e;
+  if (to.id.empty()) return error(node, "an entry of ignore_checks has no id", "nccl-tune check shows the ids");
+  if (to.reason.empty()) return error(node, "ignore_checks: " + to.id + " has no reason", "say why it is ignored");
+  return std::nullopt;
+}
+
 MaybeError PolicyReader::read_profile(const YamlNode& node, Profile& profile) const {
   profile.where = where(node);
   if (auto e =
@@ -245,6 +258,15 @@ MaybeError PolicyReader::read(const YamlNode& root, Policy& policy) {
                         Sourced hca;
                         if (auto e = read_sourced(item, "a device of exclude_hcas", hca)) return e;
                         policy.exclude_hcas.push_back(std::move(hca));
+                        return std::nullopt;
+                      });
+                    }},
+                   {"ignore_checks",
+                    [&](const YamlNode& n) {
+                      return read_list(n, "ignore_checks", [&](const YamlNode& item) -> MaybeError {
+                        IgnoredCheck entry;
+                        if (auto e = read_ignored(item, entry)) return e;
+                        policy.ignore_checks.push_back(std::move(entry));
                         return std::nullopt;
                       });
                     }},

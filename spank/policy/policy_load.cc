@@ -106,6 +106,7 @@ void lay_over(Policy& base, Policy over, bool sets_mode, bool sets_bind) {
   if (over.fabric_subnet) base.fabric_subnet = std::move(over.fabric_subnet);
   if (over.socket_ifname) base.socket_ifname = std::move(over.socket_ifname);
   for (Sourced& hca : over.exclude_hcas) base.exclude_hcas.push_back(std::move(hca));
+  for (IgnoredCheck& entry : over.ignore_checks) base.ignore_checks.push_back(std::move(entry));
   std::set<std::string> names;
   for (const Profile& profile : over.profiles) names.insert(profile.name);
   std::vector<Profile> profiles = std::move(over.profiles);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
+
 namespace nccltune::check {
 
 const char* name(Status status) {
@@ -28,7 +30,7 @@ bool Subject::used(const std::string& device, int port) const {
 void Report::add(Status status, std::string object, std::string observed, std::string wanted, std::string remedy) {
   ++added_;
   findings_.push_back({check_.id, check_.family, status, std::move(object), std::move(observed), std::move(wanted),
-                       check_.why, std::move(remedy), check_.source});
+                       check_.why, std::move(remedy), check_.source, ""});
 }
 
 void Report::ok(std::string object, std::string observed) {
@@ -49,21 +51,38 @@ void Report::skip(std::string object, std::string reason) {
 
 std::vector<Check> all_checks() {
   std::vector<Check> all;
-  for (const auto* family : {&gpu_checks(), &rdma_checks(), &pcie_checks(), &numa_checks(), &net_checks(),
-                             &limits_checks(), &kernel_checks(), &nccl_checks(), &container_checks(), &imex_checks()})
+  for (const auto* family : {&gpu_checks(), &gpu_health_checks(), &nvlink_checks(), &rdma_checks(), &fabric_checks(),
+                             &pcie_checks(), &numa_checks(), &net_checks(), &limits_checks(), &kernel_checks(),
+                             &nccl_checks(), &container_checks(), &imex_checks()})
     all.insert(all.end(), family->begin(), family->end());
   return all;
 }
 
-std::vector<Finding> run_checks(const Subject& subject, const std::vector<std::string>& families) {
+bool Selection::takes(const Check& check) const {
+  const auto named = [&](const std::vector<std::string>& names) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return name == check.family || name == check.id; });
+  };
+  return (only.empty() || named(only)) && !named(skip);
+}
+
+std::vector<Finding> run_checks(const Subject& subject, const Selection& selection) {
   std::vector<Finding> findings;
   for (const Check& check : all_checks()) {
-    if (!families.empty() && std::find(families.begin(), families.end(), check.family) == families.end()) continue;
+    if (!selection.takes(check)) continue;
     Report report(check, findings);
     check.run(subject, report);
     if (report.empty()) report.skip(subject.node.hostname.empty() ? "node" : subject.node.hostname, kNothing);
   }
   return findings;
+}
+
+void mark_ignored(const std::vector<IgnoredCheck>& ignored, std::vector<Finding>& findings) {
+  for (Finding& finding : findings) {
+    if (finding.status != Status::warn && finding.status != Status::fail) continue;
+    for (const IgnoredCheck& entry : ignored)
+      if (glob_match(entry.id, finding.id) && glob_match(entry.object, finding.object)) finding.ignored = entry.reason;
+  }
 }
 
 }  // namespace nccltune::check

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "base/root.h"
+#include "check/hardware.h"
 #include "node/node.h"
 #include "policy/plan.h"
+#include "policy/policy.h"
 #include "policy/step.h"
 
 namespace nccltune::check {
@@ -24,9 +26,13 @@ struct Finding {
   std::string object;    // "mlx5_3:1"
   std::string observed;  // for skip: why it was not looked at
   std::string wanted;
-  std::string why;     // what it costs, in one line
-  std::string remedy;  // a command, or what to ask for; "" for ok and skip
-  std::string source;  // who says so
+  std::string why;      // what it costs, in one line
+  std::string remedy;   // a command, or what to ask for; "" for ok and skip
+  std::string source;   // who says so
+  std::string ignored;  // the site's reason not to count it (ignore_checks of the policy); "" for one that counts
+
+  // Makes the command's exit status 1.
+  bool counts_as_failed() const { return status == Status::fail && ignored.empty(); }
 };
 
 // What is looked at. The plan tells which HCAs and interface count.
@@ -35,7 +41,8 @@ struct Subject {
   const Node& node;
   const Plan& plan;
   const Step& step;
-  std::optional<CpuSet> mask;  // of this process; absent for a recorded machine
+  std::optional<CpuSet> mask;          // of this process; absent for a recorded machine
+  const Hardware* hardware = nullptr;  // what was asked beside the files; null for a recorded machine
 
   bool live() const { return root.live(); }
   bool used(const std::string& device, int port) const;  // in NCCL_IB_HCA
@@ -76,12 +83,26 @@ inline constexpr const char* kNothing = "nothing of the kind here";
 // Every check, in the order of the families.
 std::vector<Check> all_checks();
 
-// Runs the checks of these families (all when empty). A check that finds nothing to look at leaves one skip.
-std::vector<Finding> run_checks(const Subject& subject, const std::vector<std::string>& families);
+// Which checks: by family ("rdma") or by id ("rdma.rate").
+struct Selection {
+  std::vector<std::string> only;  // empty: all
+  std::vector<std::string> skip;
+
+  bool takes(const Check& check) const;
+};
+
+// Runs the selected checks. One that finds nothing to look at leaves one skip.
+std::vector<Finding> run_checks(const Subject& subject, const Selection& selection);
+
+// Marks the findings that the site chose to live with: warnings and failures stay what they are and count no more.
+void mark_ignored(const std::vector<IgnoredCheck>& ignored, std::vector<Finding>& findings);
 
 // One table a family, a file each.
 const std::vector<Check>& gpu_checks();
+const std::vector<Check>& gpu_health_checks();
+const std::vector<Check>& nvlink_checks();
 const std::vector<Check>& rdma_checks();
+const std::vector<Check>& fabric_checks();
 const std::vector<Check>& pcie_checks();
 const std::vector<Check>& numa_checks();
 const std::vector<Check>& net_checks();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings of the kernel that cost latency.
 #include <fmt/format.h>
+#include <sys/timex.h>
 
 #include <map>
 
@@ -36,6 +37,18 @@ void huge_pages(const Subject& subject, Report& report) {
     report.warn("vm.nr_hugepages", "0", "above 0, for the EFA provider's buffers", "sysctl vm.nr_hugepages=5128");
 }
 
+void clock_in_step(const Subject& subject, Report& report) {
+  if (!subject.live()) return report.skip("clock", "not on a recorded machine");
+  timex state{};  // modes 0: only read
+  const int rc = adjtimex(&state);
+  if (rc < 0) return report.skip("clock", "the kernel does not tell");
+  const std::string seen = fmt::format("estimated error {} ms", state.esterror / 1000);
+  if (rc == TIME_ERROR || (state.status & STA_UNSYNC))
+    report.warn("clock", "not synchronized", "kept in step by chrony, ntpd or the host", "chronyc tracking");
+  else
+    report.ok("clock", "synchronized, " + seen);
+}
+
 }  // namespace
 
 const std::vector<Check>& kernel_checks() {
@@ -43,6 +56,7 @@ const std::vector<Check>& kernel_checks() {
       {"kernel.governor", "kernel", "CPUs that clock down delay the threads that feed the NICs",
        "cpupower documentation", governor},
       {"kernel.huge-pages", "kernel", "EFA registers its buffers in huge pages", "AWS EFA documentation", huge_pages},
+      {"kernel.clock", "kernel", "logs of several nodes cannot be laid side by side", "adjtimex(2)", clock_in_step},
   };
   return kChecks;
 }

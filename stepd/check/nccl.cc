@@ -16,19 +16,28 @@ namespace {
 // NCCL 2.9 and newer: major * 10000 + minor * 100 + patch.
 std::string version_text(int code) { return fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100); }
 
+// The version of the library that a program of this environment would load; 0: it does not tell. Absent: there is none.
+// It is left open: NCCL is not made to be unloaded.
+std::optional<int> library_version() {
+  void* handle = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
+  if (!handle) return std::nullopt;
+  auto get_version = reinterpret_cast<int (*)(int*)>(dlsym(handle, "ncclGetVersion"));
+  int code = 0;
+  return get_version && get_version(&code) == 0 ? code : 0;
+}
+
 void library(const Subject& subject, Report& report) {
   if (!subject.live()) {
     report.skip("libnccl.so.2", "not on a recorded machine");
     return;
   }
-  void* handle = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
-  if (!handle) {
+  const auto found = library_version();
+  if (!found) {
     report.skip("libnccl.so.2", "not on the library path of this process");
     return;
   }
-  auto get_version = reinterpret_cast<int (*)(int*)>(dlsym(handle, "ncclGetVersion"));
-  int code = 0;
-  if (!get_version || get_version(&code) != 0) {
+  const int code = *found;
+  if (code == 0) {
     report.warn("libnccl.so.2", "does not tell its version", "2.21 or newer", "look at LD_LIBRARY_PATH");
   } else if (code < 22100) {
     report.warn("libnccl.so.2", version_text(code), "2.21 or newer: older ones do not find the GID row by themselves",
@@ -36,7 +45,24 @@ void library(const Subject& subject, Report& report) {
   } else {
     report.ok("libnccl.so.2", version_text(code));
   }
-  // Left open: NCCL is not made to be unloaded.
+}
+
+// NCCL 2.22 and older look for the module under its old name alone: /sys/kernel/mm/memory_peers/nv_mem*.
+void peermem_is_seen(const Subject& subject, Report& report) {
+  if (subject.node.peermem != true) return;
+  bool old_name = false;
+  for (const std::string& name : subject.root.list("/sys/kernel/mm/memory_peers"))
+    old_name = old_name || name.starts_with("nv_mem");
+  const int code = subject.live() ? library_version().value_or(0) : 0;
+  if (old_name)
+    report.ok("nvidia_peermem", "under the name that every version looks for");
+  else if (code == 0)
+    report.ok("nvidia_peermem", "seen by NCCL 2.23 and newer, older ones need DMA-BUF");
+  else if (code >= 22300)
+    report.ok("nvidia_peermem", "seen by NCCL " + version_text(code));
+  else
+    report.warn("nvidia_peermem", "not seen by NCCL " + version_text(code), "NCCL 2.23 or newer",
+                "install a newer NCCL, or use the open kernel modules (DMA-BUF)");
 }
 
 // The first file of this name on LD_LIBRARY_PATH; the loader's cache is not asked.
@@ -107,6 +133,8 @@ const std::vector<Check>& nccl_checks() {
   static const std::vector<Check> kChecks{
       {"nccl.library", "nccl", "all ranks must load the same version",
        "nccl src/init.cc: Mismatched NCCL version detected", library},
+      {"nccl.peermem", "nccl", "GPUDirect RDMA stays off though the module is loaded", "NVIDIA/nccl#1676",
+       peermem_is_seen},
       {"nccl.net-plugin", "nccl", "a plugin changes which settings count", "NVIDIA/nccl#676, coreweave/nccl-tests#84",
        network_plugin},
       {"nccl.conf-files", "nccl", "what these files set wins over defaults, and a container does not see them",

@@ -68,6 +68,42 @@ void one_interface_a_subnet(const Subject& subject, Report& report) {
   }
 }
 
+// Two connected routes to one network: which one the kernel takes is the order in which the interfaces came up, and
+// that differs between nodes.
+void connected_routes(const Subject& subject, Report& report) {
+  std::map<std::string, std::vector<std::string>> interfaces;  // network and metric -> interfaces
+  for (const Route& route : subject.node.routes)
+    if (!route.gateway && !route.destination.v6 && route.destination.prefix > 0 && route.destination.prefix < 32 &&
+        !route.destination.is_link_local())
+      interfaces[fmt::format("{} metric {}", subnet_of(route.destination), route.metric)].push_back(route.netdev);
+  for (const auto& [network, names] : interfaces)
+    if (names.size() > 1)
+      report.warn(network, join(names, " "), "one interface, or a metric each",
+                  "ip route show; ip route replace NETWORK dev " + names.front() + " metric 100");
+    else
+      report.ok(network, names.front());
+}
+
+// An underlay of unnumbered BGP has the node's address on lo, as /32: no interface but lo can be named.
+void address_on_loopback(const Subject& subject, Report& report) {
+  bool elsewhere = false;
+  const IpAddress* on_lo = nullptr;
+  for (const NetInterface& net : subject.node.net)
+    for (const IpAddress& address : net.addresses) {
+      if (address.is_link_local() || address.is_loopback()) continue;
+      if (net.kind == NetKind::loopback)
+        on_lo = &address;
+      else if (net.up)
+        elsewhere = true;
+    }
+  if (elsewhere) return report.ok("addresses", "on an interface that is no loopback");
+  if (on_lo)
+    report.warn("lo", on_lo->text() + " is the node's only address", "an address on an interface",
+                "export NCCL_SOCKET_IFNAME==lo");
+  else if (!subject.node.net.empty())
+    report.warn("addresses", "none that other nodes can reach", "an address on an interface", "ip -brief address");
+}
+
 void host_name(const Subject& subject, Report& report) {
   if (!subject.live()) {
     report.skip("host name", "not on a recorded machine");
@@ -116,6 +152,9 @@ const std::vector<Check>& net_checks() {
        "NVIDIA/nccl#286, #1837", socket_interface},
       {"net.subnets", "net", "replies leave by the other interface, and connections fail or hang",
        "NVIDIA/nccl#1131, #1581", one_interface_a_subnet},
+      {"net.connected-routes", "net", "packets leave by an interface that the peer does not expect", "NVIDIA/nccl#1581",
+       connected_routes},
+      {"net.addresses", "net", "NCCL binds to 127.0.0.1 and reaches nobody", "NVIDIA/nccl#1053", address_on_loopback},
       {"net.host-name", "net", "launchers that take the node's address from its name tell the others 127.0.x.x",
        "Debian reference, hostname resolution", host_name},
       {"net.port-range", "net", "every pair of ranks takes several ports", "NCCL documentation, troubleshooting",

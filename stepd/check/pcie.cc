@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/text.h"
 #include "check/finding.h"
+#include "node/distance.h"
 
 namespace nccltune::check {
 
@@ -123,6 +125,62 @@ void iommu(const Subject& subject, Report& report) {
   }
 }
 
+// PCI Express capability 0x10; Device Control is its word at 8, bit 4 of it enables relaxed ordering.
+std::optional<bool> relaxed_ordering(const std::string& config) {
+  auto byte = [&](size_t at) { return static_cast<unsigned char>(config[at]); };
+  if (config.size() < 256) return std::nullopt;  // what root alone may read is missing
+  size_t at = byte(0x34);
+  for (int hops = 0; hops < 48 && at >= 0x40 && at + 10 <= config.size(); ++hops) {
+    if (byte(at) == 0x10) return (byte(at + 8) & 0x10) != 0;
+    at = byte(at + 1);
+  }
+  return std::nullopt;
+}
+
+void ordering(const Subject& subject, Report& report) {
+  std::set<std::string> devices;
+  for (const RdmaDevice& device : subject.node.rdma)
+    for (const RdmaPort& port : device.ports)
+      if (subject.used(device.name, port.number) && !device.bdf.empty()) devices.insert(device.bdf);
+  if (devices.empty()) return;
+  if (!subject.live()) return report.skip("HCAs", "not on a recorded machine");
+  if (geteuid() != 0) return report.skip("HCAs", "needs root");
+  for (const std::string& bdf : devices) {
+    auto config = subject.root.read("/sys/bus/pci/devices/" + bdf + "/config");
+    auto on = config ? relaxed_ordering(*config) : std::nullopt;
+    if (!on) continue;
+    if (*on)
+      report.ok(bdf, "enabled");
+    else
+      report.warn(bdf, "disabled", "enabled", "switch relaxed ordering on in the BIOS");
+  }
+}
+
+// A hypervisor that puts every function below one root leaves NCCL no way to see what is near: it then keeps the NICs
+// from GPU memory (its limit is PXB).
+void flat_topology(const Subject& subject, Report& report) {
+  if (!subject.node.hypervisor || subject.node.gpus.empty()) return;
+  Distance nearest = Distance::unknown;
+  for (const Gpu& gpu : subject.node.gpus)
+    for (const RdmaDevice& device : subject.node.rdma)
+      for (const RdmaPort& port : device.ports)
+        if (subject.used(device.name, port.number) && !device.bdf.empty())
+          nearest = std::min(nearest, distance(subject.node, gpu.bdf, device.bdf));
+  if (nearest == Distance::unknown) return;
+  const auto names_file = [](const auto& setting) { return setting.name == "NCCL_TOPO_FILE"; };
+  const bool has_file = std::any_of(subject.plan.env.begin(), subject.plan.env.end(), names_file) ||
+                        std::any_of(subject.plan.kept.begin(), subject.plan.kept.end(), names_file) ||
+                        !subject.node.topology_files.empty();
+  if (nearest <= Distance::pxb)
+    report.ok("GPU to HCA", std::string("the nearest pair is ") + name(nearest));
+  else if (has_file)
+    report.ok("GPU to HCA", std::string(name(nearest)) + " by PCI; a topology file tells what is near");
+  else
+    report.warn("GPU to HCA", std::string("the nearest pair is ") + name(nearest) + ": a flat guest",
+                "PIX or PXB, or a topology file of the provider's",
+                "ask the provider for its NCCL topology file and set NCCL_TOPO_FILE");
+}
+
 }  // namespace
 
 const std::vector<Check>& pcie_checks() {
@@ -133,6 +191,10 @@ const std::vector<Check>& pcie_checks() {
        "NVIDIA/nccl#304, #928, #2079", acs},
       {"pcie.iommu", "pcie", "a translating IOMMU slows or corrupts peer-to-peer traffic",
        "NCCL documentation, troubleshooting", iommu},
+      {"pcie.relaxed-ordering", "pcie", "strict ordering costs bandwidth where GPU and NIC meet", "NCCL documentation",
+       ordering},
+      {"pcie.flat-guest", "pcie", "NCCL switches GPUDirect RDMA off between what looks far apart",
+       "NVIDIA/nccl#1464, #1674, #1843", flat_topology},
   };
   return kChecks;
 }

@@ -8,19 +8,10 @@
 
 #include "base/text.h"
 #include "check/finding.h"
+#include "check/ports.h"
 #include "policy/gid.h"
 
 namespace nccltune::check {
-
-namespace {
-
-struct Port {
-  const RdmaDevice& device;
-  const RdmaPort& port;
-
-  std::string label() const { return fmt::format("{}:{}", device.name, port.number); }
-  std::string path() const { return fmt::format("/sys/class/infiniband/{}/ports/{}", device.name, port.number); }
-};
 
 std::vector<Port> used_ports_of(const Subject& subject) {
   std::vector<Port> ports;
@@ -29,6 +20,8 @@ std::vector<Port> used_ports_of(const Subject& subject) {
       if (subject.used(device.name, port.number)) ports.push_back({device, port});
   return ports;
 }
+
+namespace {
 
 // A port that is down counts when its sisters, the same board at the same rate, carry the fabric.
 void port_state(const Subject& subject, Report& report) {

@@ -5,11 +5,11 @@
 
 #include "base/text.h"
 #include "check/finding.h"
+#include "cli/check_formats.h"
 #include "cli/commands.h"
 #include "cli/facts.h"
 #include "cli/live_step.h"
 #include "cli/output.h"
-#include "cli/plan_json.h"
 #include "cli/table.h"
 
 namespace nccltune::cli {
@@ -17,122 +17,44 @@ namespace nccltune::cli {
 namespace {
 
 using check::Finding;
-using check::Status;
+
+const std::vector<std::string> kFormats{"text", "json", "nhc", "prometheus"};
 
 std::vector<std::string> families() {
   std::vector<std::string> names;
   for (const check::Check& c : check::all_checks())
-    if (names.empty() || names.back() != c.family) names.emplace_back(c.family);
+    if (!std::count(names.begin(), names.end(), c.family)) names.emplace_back(c.family);
   return names;
 }
 
-std::optional<Error> unknown_family(const std::vector<std::string>& asked) {
-  const auto known = families();
+// What --only and --skip take: families and ids.
+std::optional<Error> unknown_name(const char* option, const std::vector<std::string>& asked) {
+  auto known = families();
+  for (const check::Check& c : check::all_checks()) known.emplace_back(c.id);
   for (const std::string& name : asked) {
     if (std::count(known.begin(), known.end(), name)) continue;
     const std::string near = nearest_word(name, known);
-    return Error{.object = "--only",
-                 .what = "unknown family '" + name + "'",
-                 .remedy = near.empty() ? "known: " + join(known, ", ") : "did you mean '" + near + "'?"};
+    const bool id = name.find('.') != std::string::npos;
+    return Error{.object = option,
+                 .what = fmt::format("unknown {} '{}'", id ? "check" : "family", name),
+                 .remedy = near.empty() ? "known: " + join(families(), ", ") : "did you mean '" + near + "'?"};
   }
   return std::nullopt;
 }
 
-Tone tone_of(Status status) {
-  switch (status) {
-    case Status::ok:
-      return Tone::good;
-    case Status::warn:
-      return Tone::warn;
-    case Status::fail:
-      return Tone::warn;
-    case Status::skip:
-      return Tone::faint;
-  }
-  return Tone::plain;
+// Names that no check has make no error: a policy may be older or newer than this program.
+void warn_of_unknown_ids(const std::vector<IgnoredCheck>& ignored) {
+  const auto checks = check::all_checks();
+  for (const IgnoredCheck& entry : ignored)
+    if (std::none_of(checks.begin(), checks.end(), [&](const check::Check& c) { return glob_match(entry.id, c.id); }))
+      say({.object = entry.where, .what = "ignore_checks: no check has the id '" + entry.id + "'"});
 }
 
-size_t count(const std::vector<Finding>& findings, Status status) {
-  return static_cast<size_t>(
-      std::count_if(findings.begin(), findings.end(), [&](const Finding& f) { return f.status == status; }));
-}
-
-std::string summary(const std::vector<Finding>& findings) {
-  return fmt::format("{} ok, {} warn, {} fail, {} skip", count(findings, Status::ok), count(findings, Status::warn),
-                     count(findings, Status::fail), count(findings, Status::skip));
-}
-
-// The objects, or how many they are.
-std::string in_short(const std::vector<std::string>& words) {
-  return words.size() <= 3 ? join(words, " ")
-                           : fmt::format("{} ... {} ({})", words.front(), words.back(), words.size());
-}
-
-// One row for what of a check came out the same way, so that a node of 18 HCAs is read at a glance.
-void add_rows(const std::vector<const Finding*>& of_check, Table& table) {
-  for (Status status : {Status::fail, Status::warn, Status::ok, Status::skip}) {
-    std::vector<std::string> objects, observed;
-    for (const Finding* f : of_check) {
-      if (f->status != status) continue;
-      objects.push_back(f->object);
-      if (!std::count(observed.begin(), observed.end(), f->observed)) observed.push_back(f->observed);
-    }
-    if (objects.empty()) continue;
-    if (observed.size() > 3) observed = {observed.front(), "...", observed.back()};
-    table.add({{check::name(status), tone_of(status)}, of_check.front()->id, in_short(objects), join(observed, "; ")});
-  }
-}
-
-std::string fault_text(const std::vector<const Finding*>& of_check, const Style& style) {
-  std::string out;
-  for (const Finding* f : of_check) {
-    if (f->status != Status::warn && f->status != Status::fail) continue;
-    if (out.empty())
-      out = "\n" + style.paint(Tone::title, f->id) + "\n" + paragraph(printable(f->why + " (" + f->source + ")"), 2, 2);
-    out += "  " + style.paint(tone_of(f->status), check::name(f->status)) + "  " +
-           paragraph(printable(f->object + ": " + f->observed), 0, 8) +
-           paragraph("wanted: " + printable(f->wanted), 8, 10) + paragraph("remedy: " + printable(f->remedy), 8, 10);
-  }
-  return out;
-}
-
-std::string findings_text(const std::vector<Finding>& findings, const Style& style) {
-  Table table({"", {"check", 22}, {"object", 24}, "observed"}, 0);
-  std::string faults, absent;
-  for (size_t i = 0; i < findings.size();) {
-    std::vector<const Finding*> of_check;
-    for (const std::string& id = findings[i].id; i < findings.size() && findings[i].id == id; ++i)
-      of_check.push_back(&findings[i]);
-    if (of_check.front()->observed == check::kNothing) {
-      absent += " " + of_check.front()->id;
-      continue;
-    }
-    add_rows(of_check, table);
-    faults += fault_text(of_check, style);
-  }
-  if (!absent.empty()) absent = "\n" + paragraph(std::string(check::kNothing) + " for:" + absent, 0, 2);
-  return table.text(style) + absent + faults + "\n" + summary(findings) + "\n";
-}
-
-Json findings_json(const std::string& host, const std::vector<Finding>& findings) {
-  Json list = Json::array();
-  for (const Finding& f : findings)
-    list.push_back({{"id", f.id},
-                    {"family", f.family},
-                    {"status", check::name(f.status)},
-                    {"object", f.object},
-                    {"observed", f.observed},
-                    {"wanted", f.wanted},
-                    {"why", f.why},
-                    {"remedy", f.remedy},
-                    {"source", f.source}});
-  return {{"host", host},
-          {"counts",
-           {{"ok", count(findings, Status::ok)},
-            {"warn", count(findings, Status::warn)},
-            {"fail", count(findings, Status::fail)},
-            {"skip", count(findings, Status::skip)}}},
-          {"findings", std::move(list)}};
+std::string shown(const std::string& format, const std::string& host, const std::vector<Finding>& findings) {
+  if (format == "json") return findings_json(host, findings);
+  if (format == "nhc") return findings_nhc(host, findings);
+  if (format == "prometheus") return findings_prometheus(findings);
+  return findings_text(findings, style_of_stdout());
 }
 
 }  // namespace
@@ -140,37 +62,53 @@ Json findings_json(const std::string& host, const std::vector<Finding>& findings
 int check(int argc, char** argv) {
   CLI::App app("findings about this node: what is wrong, what it costs, and what mends it", "nccl-tune check");
   FactsOptions options;
-  std::vector<std::string> only;
+  check::Selection selection;
+  std::string format = "text";
   bool json = false;
   add_root_option(app, options);
   add_policy_options(app, options);
-  app.add_option("--only", only, "this family alone; may be given again: " + join(families(), ", "))
-      ->type_name("FAMILY")
+  app.add_option("--only", selection.only,
+                 "this family or check alone; may be given again: " + join(families(), ", ") + ", rdma.rate")
+      ->type_name("NAME")
       ->allow_extra_args(false);
-  app.add_flag("--json", json, "as a JSON document");
+  app.add_option("--skip", selection.skip, "without this family or check; may be given again")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  app.add_option("--format", format, "text, json, nhc (a line a fault) or prometheus (a textfile for node_exporter)")
+      ->type_name("FORM")
+      ->check(CLI::IsMember(kFormats));
+  app.add_flag("--json", json, "the same as --format json");
   app.footer(
-      "Exit status 1 when a check failed, 0 with warnings only.\n"
+      "Exit status 1 when a check failed that the policy's ignore_checks does not name, 0 with warnings only.\n"
       "Examples:\n"
       "  nccl-tune check\n"
-      "  nccl-tune check --only rdma --only net\n"
+      "  nccl-tune check --only rdma --skip rdma.counters\n"
+      "  nccl-tune check --format prometheus >nccl_tune.prom.new && mv nccl_tune.prom.new nccl_tune.prom\n"
       "  srun -N4 --ntasks-per-node=1 nccl-tune check");
   if (auto status = parse(app, argc, argv)) return *status;
-  if (auto error = unknown_family(only)) {
-    say(*error);
-    return exit_usage;
-  }
+  for (const auto& error : {unknown_name("--only", selection.only), unknown_name("--skip", selection.skip)})
+    if (error) {
+      say(*error);
+      return exit_usage;
+    }
   auto facts = gather(options);
   if (!facts) {
     say(facts.error());
     return exit_usage;
   }
   const Plan plan = make_plan(facts->node, facts->policy, facts->step);
-  const auto findings = check::run_checks(
-      {facts->root, facts->node, plan, facts->step, facts->root.live() ? own_cpus() : std::nullopt}, only);
-  const int written =
-      finish(json ? text_of(findings_json(plan.host, findings)) : findings_text(findings, style_of_stdout()));
+  const bool live = facts->root.live();
+  const check::Hardware hardware = live ? check::read_hardware(facts->node, plan) : check::Hardware{};
+  auto findings = check::run_checks(
+      {facts->root, facts->node, plan, facts->step, live ? own_cpus() : std::nullopt, live ? &hardware : nullptr},
+      selection);
+  warn_of_unknown_ids(facts->policy.ignore_checks);
+  check::mark_ignored(facts->policy.ignore_checks, findings);
+  const int written = finish(shown(json ? "json" : format, plan.host, findings));
   if (written != exit_ok) return written;
-  return count(findings, Status::fail) ? exit_failed : exit_ok;
+  return std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.counts_as_failed(); })
+             ? exit_failed
+             : exit_ok;
 }
 
 }  // namespace nccltune::cli

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "check/finding.h"
+
+namespace nccltune::check {
+
+// What the driver's library said; null after a skip that tells why there is nothing, and where there is no GPU.
+const DriverFacts* driver_facts(const Subject& subject, Report& report);
+
+}  // namespace nccltune::check

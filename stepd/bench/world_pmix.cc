@@ -204,18 +204,25 @@ class PmixWorld : public World {
   Result<std::optional<std::string>> get(int rank, const std::string& key, Deadline deadline) override {
     pmix_proc_t peer = self_;
     peer.rank = static_cast<pmix_rank_t>(rank);
+    bool again = false;
     for (auto pause = std::chrono::milliseconds(1);; pause = std::min(pause * 2, std::chrono::milliseconds(50))) {
       // A task that has committed answers at once, "not found" too, even when the key is on its way: ask again.
       const int seconds = std::max(1, static_cast<int>(seconds_until(deadline) + 0.5));
+      // What a fence collected is at hand without asking the server anew, and not every server can be asked: that of
+      // Open MPI 4.1 refuses under PMIx 5.0.1.
+      const bool refresh = can_refresh_ && again && rank != place_.rank;
       pmix_info_t hints[] = {integer(PMIX_TIMEOUT, seconds), flag(kRefresh)};
       pmix_value_t* value = nullptr;
-      const pmix_status_t status = library_.get(&peer, key.c_str(), hints, rank == place_.rank ? 1 : 2, &value);
+      const pmix_status_t status = library_.get(&peer, key.c_str(), hints, refresh ? 2 : 1, &value);
+      again = true;
       if (status == PMIX_SUCCESS && value != nullptr) {
         std::string text = text_of(*value);
         release(value);
         return std::optional(std::move(text));
       }
-      const bool missing = status == PMIX_ERR_NOT_FOUND || status == PMIX_ERR_TIMEOUT || status == PMIX_SUCCESS;
+      if (status == PMIX_ERR_NOT_SUPPORTED && refresh) can_refresh_ = false;
+      const bool missing = status == PMIX_ERR_NOT_FOUND || status == PMIX_ERR_TIMEOUT || status == PMIX_SUCCESS ||
+                           status == PMIX_ERR_NOT_SUPPORTED;
       if (!missing) return *failed(print("cannot get '%s' of rank %d", key.c_str(), rank), status);
       if (passed(deadline)) return std::optional<std::string>();
       std::this_thread::sleep_until(std::min(Clock::now() + pause, deadline));
@@ -259,6 +266,7 @@ class PmixWorld : public World {
 
   Library library_;
   pmix_proc_t self_;
+  bool can_refresh_ = true;
   Place place_;
   std::vector<std::pair<std::shared_ptr<pmix_proc_t>, std::shared_ptr<pmix_info_t>>> kept_;
 };

@@ -66,7 +66,7 @@ std::string from_hosts(const std::string& name, std::string_view hosts) {
 // as the parser of resolv.h is in libresolv, which slurmstepd would have to load.
 class DnsReader {
  public:
-  explicit DnsReader(std::basic_string_view<unsigned char> message) : rest_(message) {}
+  explicit DnsReader(std::string_view message) : rest_(message) {}
 
   bool skip(std::size_t bytes) {
     if (bytes > rest_.size()) return false;
@@ -75,28 +75,29 @@ class DnsReader {
   }
   std::optional<unsigned> number16() {
     if (rest_.size() < 2) return std::nullopt;
-    const unsigned value = rest_[0] << 8 | rest_[1];
+    const unsigned value = byte(0) << 8 | byte(1);
     rest_.remove_prefix(2);
     return value;
   }
   // Labels up to the empty one, or to a pointer into what came before, which ends a name.
   bool skip_name() {
     while (!rest_.empty()) {
-      const unsigned length = rest_[0];
+      const unsigned length = byte(0);
       if (length >= 0xc0) return skip(2);
       if (!skip(1 + length)) return false;
       if (length == 0) return true;
     }
     return false;
   }
-  const unsigned char* at() const { return rest_.data(); }
+  const char* at() const { return rest_.data(); }
 
  private:
-  std::basic_string_view<unsigned char> rest_;
+  unsigned byte(std::size_t index) const { return static_cast<unsigned char>(rest_[index]); }
+
+  std::string_view rest_;
 };
 
-// The first A record of an answer.
-std::string address_in(DnsReader message) {
+std::string first_a_record(DnsReader message) {
   constexpr std::size_t kIdAndFlags = 4, kOtherCounts = 4, kTypeAndClass = 4, kClassAndLifetime = 6;
   if (!message.skip(kIdAndFlags)) return "";
   const auto questions = message.number16(), answers = message.number16();
@@ -109,7 +110,7 @@ std::string address_in(DnsReader message) {
     if (!type || !message.skip(kClassAndLifetime)) return "";
     const auto length = message.number16();
     if (!length) return "";
-    const unsigned char* data = message.at();
+    const char* data = message.at();
     if (!message.skip(*length)) return "";
     std::array<char, INET_ADDRSTRLEN> text{};
     if (*type != ns_t_a || *length != sizeof(in_addr)) continue;
@@ -136,10 +137,12 @@ std::string from_name_server(const std::string& name) {
   res_nclose(&state);
   // The length of the whole answer, also where the buffer holds only its beginning.
   if (length <= 0 || static_cast<std::size_t>(length) > answer.size()) return "";
-  return address_in(DnsReader({answer.data(), static_cast<std::size_t>(length)}));
+  return address_in_dns_answer({reinterpret_cast<const char*>(answer.data()), static_cast<std::size_t>(length)});
 }
 
 }  // namespace
+
+std::string address_in_dns_answer(std::string_view message) { return first_a_record(DnsReader(message)); }
 
 std::string address_of(const std::string& node_name, const Root& root) {
   if (node_name.empty()) return "";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/root.h"
 
@@ -15,5 +16,8 @@ namespace nccltune {
 // ldap) would be loaded into slurmstepd. No Slurm call: those can deadlock here. SLURM_LAUNCH_NODE_IPADDR is of no use:
 // it is where srun runs. Loopback addresses are passed over (Debian writes "127.0.1.1 HOST").
 std::string address_of(const std::string& node_name, const Root& root);
+
+// The first A record in a DNS message, as text; "" for none, and for a message that is broken.
+std::string address_in_dns_answer(std::string_view message);
 
 }  // namespace nccltune

@@ -115,7 +115,8 @@ TaskGpus uncertain(Gpus visible, std::string why) { return {{}, std::move(visibl
 // One of several tasks that see the same GPUs: the i-th share, if there is one for each.
 TaskGpus share(const Gpus& visible, const Step& step, const Task& task, const std::string& seen) {
   const std::size_t tasks = static_cast<std::size_t>(std::max(step.local_tasks, 1));
-  if (visible.size() == 1) return {visible, visible, seen + ", the only one.", tasks > 1};
+  // By value: g++ 14 takes a copy of a vector that it knows to hold one element for one past its end.
+  if (visible.size() == 1) return {{visible.front()}, {visible.front()}, seen + ", the only one.", tasks > 1};
   if (tasks == 1) return {visible, visible, seen + ", all for the node's one task.", false};
   if (visible.size() % tasks != 0 || task.local_id < 0 || static_cast<std::size_t>(task.local_id) >= tasks)
     return uncertain(visible, count_of(tasks, "task") + " see the same " + count_of(visible.size(), "GPU") +

@@ -101,6 +101,13 @@ class TreeBuilder : public YAML::EventHandler {
 
 }  // namespace
 
+YamlNode::YamlNode() = default;
+YamlNode::YamlNode(const YamlNode&) = default;
+YamlNode::YamlNode(YamlNode&&) noexcept = default;
+YamlNode& YamlNode::operator=(const YamlNode&) = default;
+YamlNode& YamlNode::operator=(YamlNode&&) noexcept = default;
+YamlNode::~YamlNode() = default;
+
 const YamlNode* YamlNode::find(const std::string& key) const {
   for (const auto& [name, value] : entries)
     if (name.scalar == key) return &value;

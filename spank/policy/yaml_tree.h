@@ -20,6 +20,14 @@ struct YamlNode {
   std::vector<YamlNode> items;                         // of a list
   std::vector<std::pair<YamlNode, YamlNode>> entries;  // of a map, in the order of the file; keys are scalars
 
+  // Out of line: clang 14 would make them here, where a pair of this type is not complete.
+  YamlNode();
+  YamlNode(const YamlNode&);
+  YamlNode(YamlNode&&) noexcept;
+  YamlNode& operator=(const YamlNode&);
+  YamlNode& operator=(YamlNode&&) noexcept;
+  ~YamlNode();
+
   const YamlNode* find(const std::string& key) const;  // in a map
 };
 

@@ -47,7 +47,7 @@ def run(command, env, limit):
         if not ROW.match(line):
             continue
         words = line.split()
-        if len(words) < 13:
+        if len(words) < 12:  # nccl-tests leaves the redop of hypercube empty
             continue
         for place, at in (("out", -8), ("in", -4)):
             try:

@@ -1,0 +1,91 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Load on a throwaway Slurm: load.sh [OUTPUT-FOLDER [STEPS [AT-ONCE]]] runs STEPS steps in a row (1000) and AT-ONCE at the same
+# time (64), each with and without --nccl-tune in turn, and holds slurmd's memory and descriptors, processes and files
+# against what was there before. Ends with `N passed, N failed`. Not part of `make check`: minutes.
+set -u
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+rss() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status"; }
+descriptors() { find "/proc/$1/fd" -mindepth 1 2>/dev/null | wc -l; }
+slurmds() { cat "$LIVE_DIR"/*/slurmd.pid; }
+# What a step could leave: in /dev/shm, in /tmp by our name, in the nodes' spool and temporary folders.
+files() {
+  find /dev/shm /tmp -maxdepth 1 -iname '*nccl*tune*' ! -name 'nccl-tune-unit*' ! -name 'nccl-tune-test*' 2>/dev/null
+  find "$LIVE_DIR"/*/spool "$LIVE_DIR"/*/tmp -mindepth 1 ! -name 'cred_state*' 2>/dev/null | sort
+}
+now() { date +%s.%N; }
+
+passed=0 failed=0
+verdict() { # NAME FAULT
+  if [ -z "$2" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAIL $1: $2"; fi
+}
+
+# One step of two tasks; counts what does not end with 0 or, with the plugin, is not tuned.
+# shellcheck disable=SC2016  # the task expands it
+step() { # with|without
+  local out
+  if [ "$1" = with ]; then
+    out=$(srun -Q --overlap -N1 -n2 --nccl-tune sh -c 'echo "$NCCLTUNE_SET"' 2>&1) && [ "$(grep -c NCCL_ <<<"$out")" = 2 ]
+  else
+    out=$(srun -Q --overlap -N1 -n2 sh -c 'echo "${NCCLTUNE_SET-none}"' 2>&1) && [ "$(grep -c none <<<"$out")" = 2 ]
+  fi
+}
+
+in_a_row() { # STEPS
+  local i start kind bad=0
+  local -A spent=([with]=0 [without]=0)
+  for ((i = 0; i < $1; i++)); do
+    kind=with
+    [ $((i % 2)) = 0 ] || kind=without
+    start=$(now)
+    step "$kind" || bad=$((bad + 1))
+    spent[$kind]=$(awk -v t="${spent[$kind]}" -v a="$start" -v b="$(now)" 'BEGIN { print t + b - a }')
+  done
+  awk -v n="$1" -v w="${spent[with]}" -v o="${spent[without]}" -v bad="$bad" 'BEGIN {
+    printf "%d steps in a row, every second one tuned: %d failed; %.1f ms a tuned step, %.1f ms an untuned one\n", n, bad, w / (n / 2) * 1e3, o / (n / 2) * 1e3 }'
+  verdict 'steps in a row' "$([ "$bad" = 0 ] || echo "$bad failed")"
+}
+
+at_once() { # STEPS
+  local i pids=() bad=0 pid
+  for ((i = 0; i < $1; i++)); do
+    step with &
+    pids+=($!)
+  done
+  for pid in "${pids[@]}"; do wait "$pid" || bad=$((bad + 1)); done
+  echo "$1 steps at once: $bad failed"
+  verdict 'steps at once' "$([ "$bad" = 0 ] || echo "$bad failed")"
+}
+
+loaded() { # STEPS AT-ONCE, in the throwaway Slurm
+  local pid before after grown
+  local -A memory handles
+  for _ in 1 2 3 4 5 6; do step with; step without; done # slurmd's caches and threads
+  sleep 1
+  for pid in $(slurmds); do memory[$pid]=$(rss "$pid") handles[$pid]=$(descriptors "$pid"); done
+  before=$(files)
+  in_a_row "$1"
+  at_once "$2"
+  for _ in $(seq 50); do [ -n "$(squeue -h -o %i)" ] || break; sleep 0.1; done
+  sleep 1
+  for pid in $(slurmds); do
+    grown=$(($(rss "$pid") - memory[$pid]))
+    echo "slurmd $pid: memory ${memory[$pid]} KiB and $grown more, descriptors ${handles[$pid]}, now $(descriptors "$pid")"
+    # A leak of 100 bytes a step would be 100 KiB in a thousand; malloc's arenas of the threads at once take more.
+    verdict 'memory of slurmd' "$([ "$grown" -le $((2048 + ($1 + $2))) ] || echo "$grown KiB more")"
+    verdict 'descriptors of slurmd' "$([ "$(descriptors "$pid")" -le "${handles[$pid]}" ] || echo "${handles[$pid]} before, $(descriptors "$pid") after")"
+  done
+  after=$(files)
+  verdict 'files left' "$(comm -13 <(sort <<<"$before") <(sort <<<"$after"))"
+  verdict 'processes left' "$(pgrep -a -f "slurmstepd.*$LIVE_DIR" || :)"
+  echo "$passed passed, $failed failed"
+  [ "$failed" = 0 ]
+}
+
+if [ "${1-}" = --loaded ]; then
+  loaded "$2" "$3"
+else
+  export O=${1:-${O:-build}}
+  exec "$here/slurm.sh" --nodes 2 --cpus 128 --record dgx-a100-80gb -- "$here/load.sh" --loaded "${2:-1000}" "${3:-64}"
+fi

@@ -124,6 +124,8 @@ $(PLUGIN) $(UNIT) $(FAKE): INC = -I$(SLURM_HOME)/include
 $(TOOL) $(UNIT): INC += $(if $(PMIX_INC),-isystem $(PMIX_INC)) $(if $(PORTABLE),-DFMT_HEADER_ONLY)
 $(UNIT) $(FAKE) $(BENCH): INC += -Itests -DNCCLTUNE_SOURCE_DIR='"$(CURDIR)"'
 $(FAKE): INC += -fvisibility=default
+# Tests are compiled once and run once: time spent on their code is lost.
+$(UNIT) $(FAKE): INC += -O1 -g0
 $(O)/tests/fuzz/%.o: INC = -Itests -I$(SLURM_HOME)/include
 $(O)/%.cu.o: %.cu $(O)/flags
 	@mkdir -p $(@D)

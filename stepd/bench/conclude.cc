@@ -158,7 +158,9 @@ std::vector<std::string> Session::gather_states(const std::string& own) {
   for (const auto& [phase, list] : ranks_in)
     if (common.empty() || list.size() > ranks_in[common].size()) common = phase;
   std::vector<std::string> lines, many;
-  if (!cause.second.empty()) lines.push_back(cause.second);
+  // A fault of its own is a cause. Waiting in vain is not: then the few that wait elsewhere than the rest come first.
+  const bool certain = cause.first < 2;
+  if (certain) lines.push_back(cause.second);
   for (const auto& [phase, list] : ranks_in) {
     const bool few = phase != common || ranks_in.size() == 1 ? list.size() <= kMostNamed : list.size() < 3;
     if (few)
@@ -167,6 +169,7 @@ std::vector<std::string> Session::gather_states(const std::string& own) {
       many.push_back(print("%zu others, ranks %s: %s", list.size(), rank_list(list).c_str(), phase.c_str()));
   }
   lines.insert(lines.end(), many.begin(), many.end());
+  if (!certain && !cause.second.empty()) lines.insert(many.empty() ? lines.begin() : lines.end(), cause.second);
   lines.insert(lines.end(), logs.begin(), logs.end());
   return lines;
 }

@@ -9,6 +9,7 @@
 #include <pmix.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
@@ -210,7 +211,8 @@ class PmixWorld : public World {
       const int seconds = std::max(1, static_cast<int>(seconds_until(deadline) + 0.5));
       // What a fence collected is at hand without asking the server anew, and not every server can be asked: that of
       // Open MPI 4.1 refuses under PMIx 5.0.1.
-      const bool refresh = can_refresh_ && again && rank != place_.rank;
+      // Who asks without waiting wants to know what is there now (an alarm), and no cache.
+      const bool refresh = can_refresh_ && (again || passed(deadline)) && rank != place_.rank;
       pmix_info_t hints[] = {integer(PMIX_TIMEOUT, seconds), flag(kRefresh)};
       pmix_value_t* value = nullptr;
       const pmix_status_t status = library_.get(&peer, key.c_str(), hints, refresh ? 2 : 1, &value);
@@ -266,7 +268,7 @@ class PmixWorld : public World {
 
   Library library_;
   pmix_proc_t self_;
-  bool can_refresh_ = true;
+  std::atomic<bool> can_refresh_ = true;  // the alarm's thread asks too
   Place place_;
   std::vector<std::pair<std::shared_ptr<pmix_proc_t>, std::shared_ptr<pmix_info_t>>> kept_;
 };

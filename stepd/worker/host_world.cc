@@ -7,7 +7,11 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "worker/common_identity.h"
 #include "worker/common_io.h"
@@ -45,32 +49,41 @@ static Card read_card(HostStore& store, int rank) {
   return card;
 }
 
+// The first rank after ours that is on another host, and its card; none: all ranks are here.
+static std::optional<std::pair<int, Card>> find_other_host(const protocol::Connect& connect, HostStore& store) {
+  const uint64_t here = host_hash();
+  for (int step = 1; step < connect.ranks; ++step) {
+    const int rank = (connect.rank + step) % connect.ranks;
+    Card card = read_card(store, rank);
+    if (card.host != here) return std::pair(rank, std::move(card));
+  }
+  return std::nullopt;
+}
+
 // NCCL_SOCKET_IFNAME (the plan's or the user's) decides; else, with all ranks on this host, loopback; else the address
 // that the kernel uses towards the first rank of another host. Never what the host's name resolves to: Debian maps it
-// to 127.0.1.1.
+// to 127.0.1.1. A name that is not here is an error, as it is NCCL's, but where all ranks are on one host: there the
+// kernel loops any address back, and nodes that show a recorded machine have that machine's names.
 static std::string choose_address(const protocol::Connect& connect, HostStore& store) {
+  store.set(std::to_string(connect.rank) + "/card", card_text());
   const char* names = std::getenv("NCCL_SOCKET_IFNAME");
   if (names && *names) {
     const std::string address = select_address(names, local_addresses());
     if (!address.empty()) return address;
+  }
+  const auto other = find_other_host(connect, store);
+  if (!other) return "127.0.0.1";
+  if (names && *names) {
     throw Failed(FailureKind::transport,
                  std::string("NCCL_SOCKET_IFNAME: no interface that runs and has an address matches '") + names + "'",
                  "look at 'nccl-tune topo' for this node's interfaces");
   }
-  store.set(std::to_string(connect.rank) + "/card", card_text());
-  const uint64_t here = host_hash();
-  for (int step = 1; step < connect.ranks; ++step) {
-    const Card card = read_card(store, (connect.rank + step) % connect.ranks);
-    if (card.host == here) continue;
-    for (const std::string& peer : card.addresses) {
-      const std::string address = address_towards(peer);
-      if (!address.empty()) return address;
-    }
-    throw Failed(FailureKind::transport,
-                 "Gloo: no route to any address of rank " + std::to_string((connect.rank + step) % connect.ranks),
-                 "set NCCL_SOCKET_IFNAME to the interface that joins the nodes");
+  for (const std::string& peer : other->second.addresses) {
+    const std::string address = address_towards(peer);
+    if (!address.empty()) return address;
   }
-  return "127.0.0.1";
+  throw Failed(FailureKind::transport, "Gloo: no route to any address of rank " + std::to_string(other->first),
+               "set NCCL_SOCKET_IFNAME to the interface that joins the nodes");
 }
 
 std::shared_ptr<gloo::Context> join_world(const protocol::Connect& connect) {

@@ -30,7 +30,7 @@ test_example_runs_as_it_is() {
   job=$(sbatch --parsable --wait --nccl-tune -N2 "$top/examples/nccl-test.slurm" all_reduce -b 1K -e 16K -f 4 -n 5) ||
     fail "sbatch --wait: exit status $?: $(cat ./*.out)"
   want_report "nccl_test_$job.out" "1024 4096 16384"
-  want "reports" 1 "$(find . -name '*.out' | wc -l)"
+  want "reports" 1 "$(find . -name 'nccl_test_*' | wc -l)"
   want "ranks" 2 "$(grep -cE '^#  Rank' "nccl_test_$job.out")"
 }
 

@@ -38,9 +38,13 @@ uint64_t free_device_bytes() {
   return free;
 }
 
-protocol::Ready open_device(const protocol::Setup& setup) {
+protocol::Ready open_device(const protocol::Setup& asked) {
   protocol::Ready ready{};
   require(cudaGetDeviceCount(&ready.visible_devices), "cudaGetDeviceCount");
+  // A task that Slurm bound to one GPU sees that one as device 0, whatever its local rank (NVIDIA/nccl-tests#300). Two
+  // ranks on one GPU are told apart by the supervisor, which knows all UUIDs.
+  protocol::Setup setup = asked;
+  if (ready.visible_devices == 1) setup.device = 0;
   if (setup.device < 0 || setup.device >= ready.visible_devices) {
     throw Failed(FailureKind::no_device,
                  "GPU " + std::to_string(setup.device) + ": not visible; " + std::to_string(ready.visible_devices) +

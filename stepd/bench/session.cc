@@ -140,7 +140,7 @@ std::optional<Fault> Session::exchange_records(std::optional<Fault> early) {
     auto bytes = world_.get(task, kRecordKey, in_seconds(10));
     if (!bytes) return failed(bytes.error());
     if (*bytes && (*bytes)->starts_with(kFaultMark)) {
-      const size_t blank = (*bytes)->find(' ');
+      const size_t blank = (*bytes)->find(' ', std::strlen(kFaultMark));
       kind = static_cast<protocol::FailureKind>(std::atoi((*bytes)->c_str() + std::strlen(kFaultMark)));
       faults.push_back((*bytes)->substr(blank + 1));
       continue;

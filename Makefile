@@ -69,7 +69,7 @@ no_tool  := $(or $(no_core),$(no_cli11),$(no_json),$(no_fmt))
 objs   = $(patsubst %.cc,$(O)/%.o,$(sort $(wildcard $(addsuffix /*.cc,$(1)))))
 CORE   := $(call objs,spank/base spank/node spank/policy)
 PLUGIN := $(call objs,spank/plugin)
-TOOL   := $(call objs,stepd/cli stepd/check stepd/bench)
+TOOL   := $(call objs,stepd/cli stepd/check stepd/bench) $(O)/page/report_assets.o
 HOST   := $(patsubst %.cc,$(O)/%.o,$(sort $(wildcard stepd/worker/host*.cc stepd/worker/common*.cc)))
 NCCL   := $(patsubst %.cu,$(O)/%.cu.o,$(sort $(wildcard stepd/worker/*.cu))) \
           $(patsubst %.cc,$(O)/%.o,$(sort $(wildcard stepd/worker/common*.cc stepd/worker/nccl*.cc)))
@@ -107,7 +107,8 @@ BUILT := $(foreach p,$(PARTS),$(if $($(p).why),,$(p)))
 .PHONY: all $(PARTS) unit fake benchmarks replay fuzzer
 all: $(BUILT)
 	@$(foreach p,$(PARTS),$(if $($(p).why),echo 'left out: $(call part.name,$(p)): $($(p).why)';)) \
-	$(if $(no_pmix),echo 'left out: PMIx in nccl-tune bench: $(no_pmix)')
+	$(if $(no_pmix),echo 'left out: PMIx in nccl-tune bench: $(no_pmix)';) \
+	test ! -s $(O)/page/chart.why || echo "left out: pages of nccl-tune report: $$(cat $(O)/page/chart.why)"
 # A part asked for by name that cannot be built here stops make with its line.
 define part
 $(1): $$(if $$($(1).why),,$$($(1).file))
@@ -120,6 +121,16 @@ $(O)/%.o: %.cc $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(ALLFLAGS) $(INC) -MMD -MP -c -o $@ $<
+# The page of `report --html`: our style and script, and a chart library that npm fetches (stepd/cli/fetch_chart.sh).
+$(O)/page/chart.js: stepd/cli/fetch_chart.sh
+	$(call say,FETCH,$@)
+	$(Q)stepd/cli/fetch_chart.sh $(@D)
+$(O)/page/report_assets.cc: stepd/cli/embed_page.sh stepd/cli/report_page.css stepd/cli/report_page.js $(O)/page/chart.js
+	$(Q)stepd/cli/embed_page.sh kPageStyle=stepd/cli/report_page.css kPageScript=stepd/cli/report_page.js \
+	  kChartStyle=$(O)/page/chart.css kChartScript=$(O)/page/chart.js >$@
+$(O)/page/%.o: $(O)/page/%.cc $(O)/flags
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(ALLFLAGS) -c -o $@ $<
 $(PLUGIN) $(UNIT) $(FAKE): INC = -I$(SLURM_HOME)/include
 $(TOOL) $(UNIT): INC += $(if $(PMIX_INC),-isystem $(PMIX_INC)) $(if $(PORTABLE),-DFMT_HEADER_ONLY)
 $(UNIT) $(FAKE) $(BENCH): INC += -Itests -DNCCLTUNE_SOURCE_DIR='"$(CURDIR)"'
@@ -209,7 +220,7 @@ bench: ## what reading and planning cost on the largest recorded machine
 	@tests/bench/bench.sh $(O)
 
 SOURCES = $(wildcard spank/*/*.h spank/*/*.cc stepd/*/*.h stepd/*/*.cc stepd/*/*.cu tests/*/*.h tests/*/*.cc)
-SCRIPTS = .ci/run .ci/deps $(wildcard tests/*.sh tests/*/*.sh etc/*/*/*.sh examples/*.sh examples/*.slurm examples/*/*.sh examples/*/*.slurm)
+SCRIPTS = .ci/run .ci/deps $(wildcard stepd/*/*.sh) $(wildcard tests/*.sh tests/*/*.sh etc/*/*/*.sh examples/*.sh examples/*.slurm examples/*/*.sh examples/*/*.slurm)
 lint: ## clang-format, shellcheck, clang-tidy
 	@.ci/deps clang-format clang-tidy shellcheck
 	clang-format --dry-run -Werror $(SOURCES)

@@ -24,7 +24,7 @@ struct Command {
 
 constexpr std::array kCommands{
     Command{"topo", topo}, Command{"plan", plan},   Command{"env", env},     Command{"exec", exec},
-    Command{"dump", dump}, Command{"check", check}, Command{"bench", bench},
+    Command{"dump", dump}, Command{"check", check}, Command{"bench", bench}, Command{"report", report},
 };
 
 constexpr const char* kHelp =
@@ -39,6 +39,7 @@ constexpr const char* kHelp =
     "  check   findings about this node, and across the nodes of a job step\n"
     "  dump    this node's facts as one file, for --root\n"
     "  bench   measure collectives, with the columns of nccl-tests\n"
+    "  report  results side by side, as text or as a page\n"
     "\n"
     "  nccl-tune COMMAND --help     options and examples of a command\n"
     "  nccl-tune --version\n"

@@ -2,15 +2,11 @@
 #include "bench/choose_worker.h"
 
 #include <glob.h>
-#include <net/if.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <vector>
-
-#include "bench/text.h"
 
 #ifndef NCCLTUNE_LIBEXECDIR
 #define NCCLTUNE_LIBEXECDIR "/usr/local/libexec/nccl-tune"
@@ -70,19 +66,6 @@ Result<ChosenWorker> choose_worker(WorkerChoice choice, const std::string& folde
                                                  : "no GPU is visible here";
   chosen.note = std::string(why) + ": host memory over TCP is measured; these figures say nothing about GPUs";
   return chosen;
-}
-
-bool planned_interface_is_absent(const std::map<std::string, std::string>& environment) {
-  const auto set = environment.find("NCCLTUNE_SET"), value = environment.find("NCCL_SOCKET_IFNAME");
-  if (set == environment.end() || value == environment.end()) return false;
-  const auto ours = split(set->second, ',');
-  if (std::find(ours.begin(), ours.end(), "NCCL_SOCKET_IFNAME") == ours.end()) return false;
-  for (std::string name : split(value->second, ',')) {  // the plan names interfaces in full: "=eth0,eth1"
-    if (name.starts_with('^')) return false;
-    if (name.starts_with('=')) name.erase(0, 1);
-    if (if_nametoindex(name.c_str()) != 0) return false;
-  }
-  return true;
 }
 
 }  // namespace nccltune::bench

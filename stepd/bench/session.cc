@@ -69,14 +69,6 @@ std::optional<Fault> Session::start_workers() {
   for (int i = 0; i < options_.workers(); ++i) {
     WorkerProcess::Start start;
     start.program = worker_.program;
-    if (worker_.kind == "host" && planned_interface_is_absent(environment_)) {
-      start.environment.emplace_back("NCCL_SOCKET_IFNAME", "");
-      if (i == 0)
-        std::fprintf(
-            stderr,
-            "nccl-tune: NCCL_SOCKET_IFNAME: the plan's '%s' is not on this host; the host worker goes without\n",
-            environment_.at("NCCL_SOCKET_IFNAME").c_str());
-    }
     start.label = print("rank %d", world_.place().rank * options_.workers() + i);
     if (worker_.kind == "nccl" && options_.data_path && !environment_.count("NCCL_DEBUG")) {
       char name[] = "/tmp/nccl-tune-log-XXXXXX";  // private: mkstemp makes it 0600

@@ -31,8 +31,9 @@ void sizes(std::string_view input) {
 void cpulist(std::string_view input) {
   for (const auto& set : {CpuSet::from_list(input), CpuSet::from_mask(input)}) {
     if (!set) continue;
+    // 16-50331:2 is 25,000 numbers with no two in a row: longer as a list than from_list takes.
     const auto again = CpuSet::from_list(set->list());
-    MUST(again && *again == *set);
+    MUST((again && *again == *set) || set->list().size() > 32768);
     const std::vector<int> ids = set->ids();
     MUST(static_cast<int>(ids.size()) == set->count() && set->empty() == ids.empty());
     MUST(ids.empty() || (ids.front() == set->first() && ids.front() >= 0 && ids.back() <= CpuSet::kMaxId));

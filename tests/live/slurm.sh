@@ -233,7 +233,7 @@ write_plugstack() { # FILE SIDE ARG...
 
 write_conf() {
   local i node what gres port=$1 task=task/affinity proctrack=proctrack/linuxproc
-  local hardware
+  local hardware sockets
   if [ "$constrain" = yes ]; then task=$task,task/cgroup proctrack=proctrack/cgroup; fi
   hardware="CPUs=$cpus Boards=1 SocketsPerBoard=1 CoresPerSocket=$cpus ThreadsPerCore=1"
   cat >"$dir/etc/slurm.conf" <<CONF
@@ -289,7 +289,12 @@ CONF
     names=$names${names:+,}$node
     gres=''
     [ "$gres_order" = none ] || [ "$gpu_count" = 0 ] || gres=Gres=gpu:$gpu_count
-    echo "NodeName=$node NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=$((port + 1 + i)) $hardware $gres" >>"$dir/etc/slurm.conf"
+    sockets=$hardware
+    # Since 24.11 the Cores= of a GPU must be whole sockets.
+    if grep -qs 'Cores=' "$dir/$node/etc/gres.conf"; then
+      sockets="CPUs=$cpus Boards=1 SocketsPerBoard=$cpus CoresPerSocket=1 ThreadsPerCore=1"
+    fi
+    echo "NodeName=$node NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=$((port + 1 + i)) $sockets $gres" >>"$dir/etc/slurm.conf"
   done
   echo "PartitionName=all Nodes=$names Default=YES MaxTime=60 State=UP OverSubscribe=YES" >>"$dir/etc/slurm.conf"
   write_plugstack "$dir/etc/plugstack.conf" client "${plugin_args[@]}"

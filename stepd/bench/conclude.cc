@@ -49,7 +49,7 @@ std::string memory_amount(uint64_t bytes) {
   double value = static_cast<double>(bytes);
   int unit = 0;
   for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
-  return print(value < 10 ? "%.2f %s" : value < 100 ? "%.1f %s" : " %.0f %s", value, kUnits[unit]);
+  return print(value < 10 ? "%.2f %s" : value < 100 ? "%.1f %s" : "%4.0f %s", value, kUnits[unit]);
 }
 
 // How likely a fault is the cause, and not the effect of another rank's: 0 first.

@@ -225,6 +225,35 @@ TEST(BenchReport, NotesHoldNoWordThatReadersSearchFor) {
     EXPECT_EQ(text.find(word), std::string::npos) << word << " in: " << text;
 }
 
+// As much of JSON Schema as etc/nccl-tune-bench.schema.json uses, and stricter: a member that the schema lacks is an
+// error.
+void expect_valid(const nlohmann::json& schema, const nlohmann::json& value, const std::string& where) {
+  const auto is = [&value](const std::string& type) {
+    return (type == "null" && value.is_null()) || (type == "object" && value.is_object()) ||
+           (type == "array" && value.is_array()) || (type == "string" && value.is_string()) ||
+           (type == "boolean" && value.is_boolean()) || (type == "integer" && value.is_number_integer()) ||
+           (type == "number" && value.is_number());
+  };
+  const auto& types = schema.at("type");
+  bool fits = types.is_string() && is(types);
+  if (types.is_array())
+    for (const auto& type : types) fits |= is(type);
+  EXPECT_TRUE(fits) << where << " is " << value.dump().substr(0, 80) << ", not " << types;
+  if (value.is_array())
+    for (const auto& item : value) expect_valid(schema.at("items"), item, where + "[]");
+  if (!value.is_object()) return;
+  for (const auto& name : schema.value("required", nlohmann::json::array()))
+    EXPECT_TRUE(value.contains(name)) << where << " lacks " << name;
+  for (const auto& [name, member] : value.items()) {
+    if (schema.contains("additionalProperties"))
+      expect_valid(schema["additionalProperties"], member, where + "." + name);
+    else if (schema.at("properties").contains(name))
+      expect_valid(schema["properties"][name], member, where + "." + name);
+    else
+      ADD_FAILURE() << where << " has " << name << ", which the schema does not know";
+  }
+}
+
 class Files : public testing::Test {
  protected:
   void SetUp() override {
@@ -238,6 +267,7 @@ class Files : public testing::Test {
     fs::remove_all(folder_);
   }
   fs::path folder_, old_;
+  const fs::path source_ = fs::absolute(fs::path(__FILE__)).parent_path();  // before the folder is changed
 };
 
 TEST_F(Files, JsonIsADocumentAfterEveryRow) {
@@ -248,7 +278,9 @@ TEST_F(Files, JsonIsADocumentAfterEveryRow) {
   run.rows[1].in.wrong_rank = 2;
   auto sink = open_named("r.json");
   ASSERT_TRUE(sink.ok());
+  const auto schema = nlohmann::json::parse(read_file(source_ / "../../etc/nccl-tune-bench.schema.json"));
   JsonReporter reporter(std::move(*sink));
+  run.info.plan = {{"NCCL_IB_HCA", "=mlx5_0:1"}};
   reporter.start(run.info);
   EXPECT_EQ(nlohmann::json::parse(read_file("r.json"))["rows"].size(), 0u);
   for (size_t i = 0; i < run.rows.size(); ++i) {
@@ -256,6 +288,7 @@ TEST_F(Files, JsonIsADocumentAfterEveryRow) {
     const auto json = nlohmann::json::parse(read_file("r.json"));
     EXPECT_EQ(json["rows"].size(), i + 1);
     EXPECT_EQ(json["complete"], false);
+    expect_valid(schema, json, "unfinished document");
   }
   reporter.finish(run.ending);
   const auto json = nlohmann::json::parse(read_file("r.json"));
@@ -265,6 +298,7 @@ TEST_F(Files, JsonIsADocumentAfterEveryRow) {
   EXPECT_EQ(json["rows"][1]["in_place"]["first_wrong"]["rank"], 2);
   EXPECT_EQ(json["rows"][0]["root"], nullptr);
   EXPECT_EQ(json["devices"].size(), 8u);
+  expect_valid(schema, json, "document");
 }
 
 TEST_F(Files, CsvHasAsManyCellsAsItsHead) {

@@ -126,7 +126,7 @@ void NcclWorld::wait(int timeout_ms) {
     require(health, "while the GPU worked", comm_);
     if (timeout_ms > 0 && Clock::now() - start > std::chrono::milliseconds(timeout_ms)) {
       throw Failed(FailureKind::timeout, "NCCL: no end of the operation in " + std::to_string(timeout_ms) + " ms (-T)",
-                   "a rank is late, dead or unreachable: 'nccl-tune pairs' finds the bad node");
+                   "a rank is late, dead or unreachable: the report names what each rank was doing");
     }
     std::this_thread::yield();
   }

@@ -408,6 +408,13 @@ main() {
     missing=$(why_no_containers)
     if [ -z "$missing" ]; then make_containers; else say "no containers: $missing"; containers=$missing; fi
   fi
+  # In a chroot whose root is no mount point a namespace cannot be made private, and what is mounted there would show
+  # on the host.
+  if [ "$mount_sys" = yes ] && ! unshare --mount --propagation private true 2>/dev/null; then
+    say "no mount namespaces of their own for the nodes here: going on with root=DIR"
+    mount_sys=no
+    [ "$containers" != yes ] || containers="no private mount namespace for the nodes on this host"
+  fi
   export LIVE_CONTAINERS=$containers
   export SLURM_CONF=$dir/etc/slurm.conf LIVE_DIR=$dir LIVE_PLUGIN=$plugin LIVE_NODES="${node_names[*]}" LIVE_CONSTRAINED=$constrain LIVE_GRES_ORDER=$gres_order
   bring_up

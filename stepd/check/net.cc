@@ -68,34 +68,49 @@ void one_interface_a_subnet(const Subject& subject, Report& report) {
   }
 }
 
+// The one interface that the plan, or the user's own value, names for NCCL's sockets; "" when it is a list or none.
+std::string socket_interface_of(const Plan& plan) {
+  std::string value;
+  for (const EnvSetting& setting : plan.env)
+    if (setting.name == "NCCL_SOCKET_IFNAME") value = setting.value;
+  for (const KeptSetting& kept : plan.kept)
+    if (kept.name == "NCCL_SOCKET_IFNAME") value = kept.value;
+  return value.starts_with('=') ? value.substr(1) : value;
+}
+
 // Two connected routes to one network: which one the kernel takes is the order in which the interfaces came up, and
 // that differs between nodes.
+// NCCL's sockets are concerned, so the networks of the interface that they use.
 void connected_routes(const Subject& subject, Report& report) {
+  const std::string sockets = socket_interface_of(subject.plan);
   std::map<std::string, std::vector<std::string>> interfaces;  // network and metric -> interfaces
-  for (const Route& route : subject.node.routes)
+  for (const Route& route : subject.node.routes) {
     if (!route.gateway && !route.destination.v6 && route.destination.prefix > 0 && route.destination.prefix < 32 &&
         !route.destination.is_link_local())
       interfaces[fmt::format("{} metric {}", subnet_of(route.destination), route.metric)].push_back(route.netdev);
+  }
   for (const auto& [network, names] : interfaces)
-    if (names.size() > 1)
+    if (names.size() > 1 && std::count(names.begin(), names.end(), sockets))
       report.warn(network, join(names, " "), "one interface, or a metric each",
                   "ip route show; ip route replace NETWORK dev " + names.front() + " metric 100");
     else
-      report.ok(network, names.front());
+      report.ok(network, join(names, " "));
 }
 
 // An underlay of unnumbered BGP has the node's address on lo, as /32: no interface but lo can be named.
 void address_on_loopback(const Subject& subject, Report& report) {
-  bool elsewhere = false;
+  bool elsewhere = false, any = subject.live();
   const IpAddress* on_lo = nullptr;
   for (const NetInterface& net : subject.node.net)
     for (const IpAddress& address : net.addresses) {
+      any = any || !address.is_loopback();
       if (address.is_link_local() || address.is_loopback()) continue;
       if (net.kind == NetKind::loopback)
         on_lo = &address;
       else if (net.up)
         elsewhere = true;
     }
+  if (!any) return;  // a record without addresses
   if (elsewhere) return report.ok("addresses", "on an interface that is no loopback");
   if (on_lo)
     report.warn("lo", on_lo->text() + " is the node's only address", "an address on an interface",

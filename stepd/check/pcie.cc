@@ -160,24 +160,28 @@ void ordering(const Subject& subject, Report& report) {
 // from GPU memory (its limit is PXB).
 void flat_topology(const Subject& subject, Report& report) {
   if (!subject.node.hypervisor || subject.node.gpus.empty()) return;
-  Distance nearest = Distance::unknown;
+  Distance nearest = Distance::unknown;  // and so it stays on a flat guest without a file
+  bool any = false;
   for (const Gpu& gpu : subject.node.gpus)
     for (const RdmaDevice& device : subject.node.rdma)
       for (const RdmaPort& port : device.ports)
-        if (subject.used(device.name, port.number) && !device.bdf.empty())
+        if (subject.used(device.name, port.number) && !device.bdf.empty()) {
+          any = true;
           nearest = std::min(nearest, distance(subject.node, gpu.bdf, device.bdf));
-  if (nearest == Distance::unknown) return;
+        }
+  if (!any) return;
+  const std::string seen = nearest == Distance::unknown ? "nothing tells which are near"
+                                                        : std::string("the nearest pair is ") + name(nearest);
   const auto names_file = [](const auto& setting) { return setting.name == "NCCL_TOPO_FILE"; };
   const bool has_file = std::any_of(subject.plan.env.begin(), subject.plan.env.end(), names_file) ||
                         std::any_of(subject.plan.kept.begin(), subject.plan.kept.end(), names_file) ||
                         !subject.node.topology_files.empty();
   if (nearest <= Distance::pxb)
-    report.ok("GPU to HCA", std::string("the nearest pair is ") + name(nearest));
+    report.ok("GPU to HCA", seen);
   else if (has_file)
-    report.ok("GPU to HCA", std::string(name(nearest)) + " by PCI; a topology file tells what is near");
+    report.ok("GPU to HCA", seen + "; there is a topology file");
   else
-    report.warn("GPU to HCA", std::string("the nearest pair is ") + name(nearest) + ": a flat guest",
-                "PIX or PXB, or a topology file of the provider's",
+    report.warn("GPU to HCA", seen + ": a flat guest", "PIX or PXB, or a topology file of the provider's",
                 "ask the provider for its NCCL topology file and set NCCL_TOPO_FILE");
 }
 

@@ -79,24 +79,36 @@ std::string fault_text(const std::vector<const Finding*>& of_check, const Style&
   return out;
 }
 
+// The reason, when all that a check looked at was skipped for the same one; else "".
+std::string skipped_for(const std::vector<const Finding*>& of_check) {
+  for (const Finding* f : of_check)
+    if (f->status != Status::skip || f->observed != of_check.front()->observed) return "";
+  return of_check.front()->observed;
+}
+
 }  // namespace
 
 std::string findings_text(const std::vector<Finding>& findings, const Style& style) {
   Table table({"", {"check", 22}, {"object", 24}, "observed"}, 0);
-  std::string faults, absent;
+  std::string faults;
+  std::vector<std::pair<std::string, std::string>> skipped;  // reason -> ids, in the order of the checks
   for (size_t i = 0; i < findings.size();) {
     std::vector<const Finding*> of_check;
     for (const std::string& id = findings[i].id; i < findings.size() && findings[i].id == id; ++i)
       of_check.push_back(&findings[i]);
-    if (of_check.front()->observed == check::kNothing) {
-      absent += " " + of_check.front()->id;
+    if (const std::string reason = skipped_for(of_check); !reason.empty()) {
+      auto entry = std::find_if(skipped.begin(), skipped.end(), [&](const auto& one) { return one.first == reason; });
+      if (entry == skipped.end()) entry = skipped.emplace(skipped.end(), reason, "");
+      entry->second += " " + of_check.front()->id;
       continue;
     }
     add_rows(of_check, table);
     faults += fault_text(of_check, style);
   }
-  if (!absent.empty()) absent = "\n" + paragraph(std::string(check::kNothing) + " for:" + absent, 0, 2);
-  return table.text(style) + absent + faults + "\n" + summary(findings) + "\n";
+  std::string skips;
+  for (const auto& [reason, ids] : skipped)
+    skips += paragraph(style.paint(Tone::faint, "skip") + " (" + printable(reason) + "):" + ids, 0, 6);
+  return table.text(style) + (skips.empty() ? "" : "\n" + skips) + faults + "\n" + summary(findings) + "\n";
 }
 
 std::string findings_json(const std::string& host, const std::vector<Finding>& findings) {

@@ -116,6 +116,11 @@ std::string numa_box(const std::string& title, const std::string& cpus, const st
   return out + "</section>";
 }
 
+std::string host_of(const Json& document) {
+  const std::string host = text_of_field(document, "host");
+  return host.empty() ? "a recorded machine" : html(host);
+}
+
 const char* class_of(const std::string& status) {
   return status == "ok" ? "ok" : status == "warn" ? "warn" : status == "fail" ? "fail" : "skipped";
 }
@@ -130,8 +135,7 @@ std::string topology_section(const Json& topology) {
   for (const Json& numa : list_of(topology, "numa"))
     if (numa.is_object() && numa.contains("id") && numa["id"].is_number_integer())
       cpus[numa["id"].get<int>()] = text_of_field(numa, "cpus");
-  std::string out = "<p>" + html(text_of_field(topology, "host")) + ", platform " +
-                    html(text_of_field(topology, "platform")) +
+  std::string out = "<p>" + host_of(topology) + ", platform " + html(text_of_field(topology, "platform")) +
                     ". Boxes with a strong border are the HCAs that NCCL is told to use.</p><div class=\"node\">";
   for (const auto& [numa, devices] : by_numa)
     out += numa_box(numa < 0 ? "NUMA node not told" : fmt::format("NUMA node {}", numa), numa < 0 ? "" : cpus[numa],
@@ -158,8 +162,7 @@ std::string plan_section(const Json& plan) {
              cell("HCAs beside them", hcas, true) + cell("CPUs", html(text_of_field(task, "cpus")), true) +
              cell("why", html(text_of_field(task, "why"))) + "</tr>";
   }
-  std::string out =
-      "<p>" + html(text_of_field(plan, "host")) + ", profile " + html(text_of_field(plan, "profile")) + "</p>";
+  std::string out = "<p>" + host_of(plan) + ", profile " + html(text_of_field(plan, "profile")) + "</p>";
   if (!env.empty()) out += "<h3>Exported</h3>" + table({"variable", "value", "why"}, env);
   if (!kept.empty())
     out += "<h3>Kept as the user or the site set it</h3>" + table({"variable", "value", "set by"}, kept);
@@ -184,7 +187,7 @@ std::string findings_section(const Json& findings) {
           cell("remedy", html(text_of_field(finding, "remedy")), true) + "</tr>";
     }
   for (const Json& finding : list_of(findings, "findings")) ++counts[text_of_field(finding, "status")];
-  std::string out = "<p>" + html(text_of_field(findings, "host")) + ": ";
+  std::string out = "<p>" + host_of(findings) + ": ";
   for (const char* status : {"fail", "warn", "ok", "skip"})
     out += fmt::format("<span class=\"state {}\">{} {}</span> ", class_of(status), counts[status], status);
   out += "</p>";

@@ -64,7 +64,7 @@ CHECK = {
     "host": text,
     "counts": {"ok": int, "warn": int, "fail": int, "skip": int},
     "findings": [{"id": text, "family": text, "status": text, "object": text, "observed": text, "wanted": text, "why": text,
-                  "remedy": text, "source": text}],
+                  "remedy": text, "source": text, "ignored": Maybe(text)}],
 }
 
 def faults(value, kind, where):

@@ -140,6 +140,62 @@ TEST_F(CheckFaults, TwoInterfacesInOneSubnet) {  // NVIDIA/nccl#1131, #1581
   EXPECT_EQ(worst("net.subnets"), Status::warn);
 }
 
+TEST_F(CheckFaults, TwoConnectedRoutesToOneNetwork) {  // NVIDIA/nccl#1581
+  for (const char* netdev : {"eth0", "eth1"}) {
+    Route route{.netdev = netdev};
+    route.destination = {.bytes = {10, 0, 16, 0}, .prefix = 20};
+    node_.routes.push_back(route);
+  }
+  EXPECT_EQ(worst("net.connected-routes"), Status::warn);
+  node_.routes[1].metric = 100;
+  EXPECT_EQ(worst("net.connected-routes"), Status::ok);
+}
+
+TEST_F(CheckFaults, AddressOnlyOnLoopback) {  // NVIDIA/nccl#1053
+  for (NetInterface& net : node_.net) net.addresses.clear();
+  NetInterface lo{.name = "lo", .index = 1, .kind = NetKind::loopback, .up = true};
+  lo.addresses.push_back({.bytes = {10, 9, 8, 7}, .prefix = 32});
+  node_.net.push_back(lo);
+  EXPECT_EQ(worst("net.addresses"), Status::warn);
+}
+
+TEST_F(CheckFaults, FlatGuestWithoutATopologyFile) {  // NVIDIA/nccl#1464, #1674, #1843
+  node_.hypervisor = true;
+  for (auto& [bdf, device] : node_.pci) device.path = {"pci0000:00", bdf};
+  EXPECT_EQ(worst("pcie.flat-guest"), Status::warn);
+  node_.topology_files.push_back({"/opt/vendor/topo.xml", {}});
+  EXPECT_EQ(worst("pcie.flat-guest"), Status::ok);
+}
+
+TEST_F(CheckFaults, PeermemUnderItsNewName) {  // NVIDIA/nccl#1676
+  node_.peermem = true;
+  for (const Finding& f : run("nccl"))
+    if (f.id == "nccl.peermem") {
+      EXPECT_NE(f.observed.find("2.23"), std::string::npos) << f.observed;
+    }
+}
+
+TEST_F(CheckFaults, GidRowsThatDiffer) {  // NVIDIA/nccl#890
+  node_.rdma[1].ports[0].gids[0].index = 6;
+  EXPECT_EQ(worst("rdma.gid-index"), Status::warn);
+}
+
+TEST_F(CheckFaults, CpuMaskAwayFromTheGpu) {  // NVIDIA/nccl-tests#57, nccl#1017
+  // The check asks a live machine alone.
+  const Root live;
+  node_.online_cpus = *CpuSet::from_list("0-31");
+  node_.pci["0000:3a:00.0"].local_cpus = *CpuSet::from_list("0-15");
+  plan_.tasks.push_back({.gpus = {"0000:3a:00.0"}});
+  const auto status = [&](const char* mask) {
+    const auto findings =
+        run_checks({live, node_, plan_, step_, CpuSet::from_list(mask), nullptr}, {{"numa.mask"}, {}});
+    return findings.front().status;
+  };
+  EXPECT_EQ(status("16-31"), Status::fail);
+  EXPECT_EQ(status("0"), Status::warn);
+  EXPECT_EQ(status("0-7"), Status::ok);
+}
+
 TEST_F(CheckFaults, NoSocketInterface) {
   plan_.env.clear();
   EXPECT_EQ(worst("net.socket-interface"), Status::warn);

@@ -27,4 +27,4 @@ if [ "$(id -u)" != 0 ] || ! command -v slurmd >/dev/null || [ ! -e "$O/nccl_tune
   exit 0
 fi
 ${CXX:-g++} -x c -shared -fPIC -O2 -o "$work/nothing.so" tests/bench/nothing.c
-tests/live/slurm.sh --nodes 1 --record "$largest" -- tests/bench/srun_true.py "$work/nothing.so" "$rounds"
+tests/live/slurm.sh --nodes 1 --record "$largest" -- salloc -Q -N1 tests/bench/srun_true.py "$work/nothing.so" "$rounds"

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a plugin adds to `srun true`: srun_true.py NOTHING.so ROUNDS, inside tests/live/slurm.sh with one node that shows a
-recorded machine. Each round runs every condition once, in an order that rotates, so that drift of the host falls on all of
-them alike. The table has each condition's median and the median of its differences from the bare run of the same round."""
+"""What a plugin adds to `srun true`: srun_true.py NOTHING.so ROUNDS, in an allocation of the one node of
+tests/live/slurm.sh, which shows a recorded machine. Each round runs every condition once, in an order that rotates, so
+that drift of the host falls on all of them alike. The table has each condition's median and the median of its
+differences from the bare run of the same round."""
 import os
 import statistics
 import subprocess
@@ -25,7 +26,7 @@ def run(condition):
     for path, line in zip(plugstack_files(), lines):
         write(path, line)
     start = time.perf_counter()
-    subprocess.run(["srun", "-N1", "-n1", *options, "true"], check=True)
+    subprocess.run(["srun", "-Q", "-N1", "-n1", *options, "true"], check=True)
     return (time.perf_counter() - start) * 1000
 
 

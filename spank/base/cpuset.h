@@ -17,17 +17,18 @@ class CpuSet {
 
   CpuSet() = default;
 
-  // "0-3,8,16-31:2" (the kernel's list format; "" is the empty set). nullopt: not such a list, or a number above kMaxId.
+  // "0-3,8,16-31:2" (the kernel's list format; "" is the empty set). nullopt: not such a list, or a number above
+  // kMaxId.
   static std::optional<CpuSet> from_list(std::string_view list);
   // "00000001,0000000f" (the kernel's mask format, most significant word first; a leading 0x is allowed).
   static std::optional<CpuSet> from_mask(std::string_view mask);
 
-  void add(int id);     // ignored when negative or above kMaxId
+  void add(int id);  // ignored when negative or above kMaxId
   void remove(int id);
   bool contains(int id) const;
   bool empty() const;
   int count() const;
-  int first() const;  // -1 when empty
+  int first() const;             // -1 when empty
   std::vector<int> ids() const;  // ascending
 
   CpuSet& operator&=(const CpuSet& other);

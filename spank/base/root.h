@@ -28,16 +28,17 @@ class Root {
   // Paths are absolute as on the machine: "/sys/class/net". None of these fails loudly: a file that is absent, that
   // may not be read, or whose read gives EINVAL (an unset GID row) is nullopt, for the caller to note or to pass over.
   // At most 1 MiB is read. Symbolic links are followed inside the root, also absolute ones, and never out of it.
-  std::optional<std::string> read(const std::string& path) const;       // whole contents
+  std::optional<std::string> read(const std::string& path) const;                     // whole contents
   std::optional<std::string> read_head(const std::string& path, size_t limit) const;  // the first bytes, at most limit
   std::optional<std::string> read_line(const std::string& path) const;  // first line, trailing white space removed
   // Several files below one directory ("mtu", "gids/3") in the order asked, with one walk of its path for all: the
   // first line of each.
   std::vector<std::optional<std::string>> read_lines(const std::string& directory,
                                                      const std::vector<std::string>& names) const;
-  std::optional<std::string> link(const std::string& path) const;       // a symbolic link's target, as written
-  std::optional<std::string> resolve(const std::string& path) const;    // the path with every link followed, root-relative
-  std::vector<std::string> list(const std::string& path) const;         // names in a directory, sorted; empty when absent
+  std::optional<std::string> link(const std::string& path) const;  // a symbolic link's target, as written
+  std::optional<std::string> resolve(
+      const std::string& path) const;                            // the path with every link followed, root-relative
+  std::vector<std::string> list(const std::string& path) const;  // names in a directory, sorted; empty when absent
   // The names in a directory, sorted, each with its target as written ("" for what is no link): one walk for all.
   std::vector<std::pair<std::string, std::string>> list_links(const std::string& path) const;
   bool exists(const std::string& path) const;
@@ -64,7 +65,8 @@ class Root {
   std::shared_ptr<const Folder> folder_;
   std::shared_ptr<const FileTree> dump_;
   std::shared_ptr<FileTree> recording_;
-  std::shared_ptr<std::map<std::string, std::string>> recorded_directories_;  // where each asked one ends, links recorded
+  std::shared_ptr<std::map<std::string, std::string>>
+      recorded_directories_;  // where each asked one ends, links recorded
 };
 
 }  // namespace nccltune

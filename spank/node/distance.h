@@ -12,7 +12,8 @@ enum class Distance { same, pix, pxb, phb, node, sys, unknown };
 
 const char* name(Distance distance);  // "X", "PIX", "PXB", "PHB", "NODE", "SYS", "?"
 
-// Between two PCI functions, from their paths and NUMA nodes, or from the vendor's topology file where the node is flat.
+// Between two PCI functions, from their paths and NUMA nodes, or from the vendor's topology file where the node is
+// flat.
 Distance distance(const Node& node, const std::string& bdf_a, const std::string& bdf_b);
 
 // True when sysfs tells no locality: every GPU sits alone on a root bus and no NUMA node is known.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The facts of one node, as its kernel shows them. Plain data: readers fill it, the policy reads it, nothing here decides.
-// A fact that the kernel withholds is absent (nullopt, empty), never a default; notes say which and why.
+// The facts of one node, as its kernel shows them. Plain data: readers fill it, the policy reads it, nothing here
+// decides. A fact that the kernel withholds is absent (nullopt, empty), never a default; notes say which and why.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct Note {
 };
 
 struct NumaNode {
-  int id = 0;  // ids can be sparse (POWER9: 0 and 8)
+  int id = 0;   // ids can be sparse (POWER9: 0 and 8)
   CpuSet cpus;  // empty for a node of memory only (Grace GPU memory, CXL)
   std::optional<uint64_t> memory_kb;
   std::vector<int> distances;  // in the order of Node::numa
@@ -76,19 +76,32 @@ struct RdmaPort {
 };
 
 struct RdmaDevice {
-  std::string name;   // "mlx5_0"; names prove nothing
-  std::string bdf;    // "" for a software device (rxe, siw)
-  std::string driver; // of the PCI function: "mlx5_core", "efa", "bnxt_en"; "" when unknown
+  std::string name;    // "mlx5_0"; names prove nothing
+  std::string bdf;     // "" for a software device (rxe, siw)
+  std::string driver;  // of the PCI function: "mlx5_core", "efa", "bnxt_en"; "" when unknown
   std::string hca_type, fw_ver, board_id, node_guid, node_type, node_desc;
-  std::string parent_netdev;  // soft-RoCE: the interface it sits on
-  std::vector<std::string> uverbs;  // "uverbs0"
-  std::optional<bool> openable;  // may this process open /dev/infiniband/uverbsN; absent where that was not asked
+  std::string parent_netdev;         // soft-RoCE: the interface it sits on
+  std::vector<std::string> uverbs;   // "uverbs0"
+  std::optional<bool> openable;      // may this process open /dev/infiniband/uverbsN; absent where that was not asked
   std::vector<std::string> netdevs;  // interfaces of the same PCI function
   std::vector<RdmaPort> ports;
 };
 
 enum class NetKind {
-  physical, loopback, bond, vlan, bridge, veth, tun, macvlan, ipvlan, dummy, ipoib, wireguard, tunnel, virtual_other
+  physical,
+  loopback,
+  bond,
+  vlan,
+  bridge,
+  veth,
+  tun,
+  macvlan,
+  ipvlan,
+  dummy,
+  ipoib,
+  wireguard,
+  tunnel,
+  virtual_other
 };
 
 struct IpAddress {
@@ -99,7 +112,7 @@ struct IpAddress {
   bool is_link_local() const;  // 169.254/16, fe80::/10
   bool is_loopback() const;
   bool contains(const IpAddress& other) const;  // other lies in this subnet; false for mixed families
-  std::string text() const;      // "10.0.0.1", "fd00::1"
+  std::string text() const;                     // "10.0.0.1", "fd00::1"
   bool operator==(const IpAddress& other) const = default;
 };
 
@@ -107,20 +120,20 @@ struct NetInterface {
   std::string name;
   int index = 0;
   NetKind kind = NetKind::physical;
-  std::string bdf;     // of the PCI function it sits on, also through virtio; "" for a virtual one
+  std::string bdf;  // of the PCI function it sits on, also through virtio; "" for a virtual one
   std::string driver;
-  bool usb = false;    // its device path crosses USB: a BMC or a dongle
+  bool usb = false;      // its device path crosses USB: a BMC or a dongle
   bool up = false;       // IFF_UP
   bool running = false;  // IFF_RUNNING, or operstate up (unknown counts as up)
   std::optional<bool> carrier;
   std::string operstate;
-  std::optional<int> arphrd;      // /sys/class/net/X/type: 1 Ethernet, 32 InfiniBand, 772 loopback
+  std::optional<int> arphrd;  // /sys/class/net/X/type: 1 Ethernet, 32 InfiniBand, 772 loopback
   std::optional<int> speed_mbps;
   std::optional<int> mtu;
   std::string mac;
-  std::string master;             // bond or bridge that it is a member of
-  bool bond_member = false;       // master is a bond
-  std::string lower;              // VLAN, macvlan: the interface below
+  std::string master;        // bond or bridge that it is a member of
+  bool bond_member = false;  // master is a bond
+  std::string lower;         // VLAN, macvlan: the interface below
   std::vector<IpAddress> addresses;
 };
 
@@ -142,10 +155,10 @@ struct ConfLine {
 struct TopologyFile {
   std::string path;
   struct Device {
-    std::string bdf;                    // lower case, with domain
-    std::optional<int> numa;            // numaid of the <cpu> around it
-    CpuSet cpus;                        // affinity of that <cpu>
-    std::vector<std::string> bridges;   // busids of the <pci> elements around it, outermost first
+    std::string bdf;                   // lower case, with domain
+    std::optional<int> numa;           // numaid of the <cpu> around it
+    CpuSet cpus;                       // affinity of that <cpu>
+    std::vector<std::string> bridges;  // busids of the <pci> elements around it, outermost first
   };
   std::vector<Device> devices;
 };
@@ -160,19 +173,19 @@ struct Node {
   std::vector<NumaNode> numa;  // by id
   CpuSet online_cpus;
   std::map<std::string, PciDevice> pci;  // by BDF
-  std::vector<Gpu> gpus;           // by BDF: PCI order
-  std::vector<RdmaDevice> rdma;    // by PCI address, then name
-  std::vector<NetInterface> net;   // by index
+  std::vector<Gpu> gpus;                 // by BDF: PCI order
+  std::vector<RdmaDevice> rdma;          // by PCI address, then name
+  std::vector<NetInterface> net;         // by index
   std::vector<Route> routes;
   std::map<std::string, std::string> dmi;  // product_name, sys_vendor, chassis_asset_tag, ...
   NvidiaDriver driver;
-  std::optional<bool> peermem;     // nvidia_peermem (or nv_mem) is loaded
+  std::optional<bool> peermem;  // nvidia_peermem (or nv_mem) is loaded
   std::string kernel_release;
-  bool hypervisor = false;         // a guest (cpuinfo flag "hypervisor")
-  std::vector<ConfLine> nccl_conf; // in the order of precedence: the first line for a name wins
-  std::map<std::string, bool> files;        // every path of ReadOptions::probe: does it exist and can it be read
-  std::vector<TopologyFile> topology_files; // those of ReadOptions::topology_files that could be parsed
-  bool imex_channels = false;      // /dev/nvidia-caps-imex-channels has a channel
+  bool hypervisor = false;                   // a guest (cpuinfo flag "hypervisor")
+  std::vector<ConfLine> nccl_conf;           // in the order of precedence: the first line for a name wins
+  std::map<std::string, bool> files;         // every path of ReadOptions::probe: does it exist and can it be read
+  std::vector<TopologyFile> topology_files;  // those of ReadOptions::topology_files that could be parsed
+  bool imex_channels = false;                // /dev/nvidia-caps-imex-channels has a channel
   std::vector<Note> notes;
 
   const PciDevice* find_pci(const std::string& bdf) const;

@@ -25,9 +25,9 @@ struct ProfileCondition {
   std::map<std::string, std::string> dmi;  // field -> glob, as in product_name: "p5*"
   std::string gpu;                         // "vendor:device" glob, "10de:2330"
   std::optional<int> gpu_count;
-  std::string hca_driver;                  // "efa"
-  std::string link_layer;                  // "Ethernet", "InfiniBand": of the chosen HCAs
-  std::vector<std::string> files;          // each must exist (globs)
+  std::string hca_driver;          // "efa"
+  std::string link_layer;          // "Ethernet", "InfiniBand": of the chosen HCAs
+  std::vector<std::string> files;  // each must exist (globs)
 };
 
 struct ProfileEnv {
@@ -40,7 +40,8 @@ struct Profile {
   std::string name;
   ProfileCondition when;
   std::vector<ProfileEnv> env;
-  std::string net_plugin;  // the fabric that NCCL reaches through a plugin of its own ("efa", "tcpx", "gib"): no NCCL_IB_*
+  std::string
+      net_plugin;  // the fabric that NCCL reaches through a plugin of its own ("efa", "tcpx", "gib"): no NCCL_IB_*
   std::string why;
   std::string where;
 };
@@ -56,12 +57,12 @@ struct IgnoredCheck {
 struct Policy {
   Mode mode = Mode::on;
   bool bind = true;
-  std::vector<Sourced> exclude_hcas;       // exact names
-  std::optional<Sourced> fabric_subnet;    // CIDR: only HCAs with an address in it carry the fabric
-  std::optional<Sourced> socket_ifname;    // the site's choice, by exact name
-  std::vector<Profile> profiles;           // in order; the first whose `when` matches wins
+  std::vector<Sourced> exclude_hcas;     // exact names
+  std::optional<Sourced> fabric_subnet;  // CIDR: only HCAs with an address in it carry the fabric
+  std::optional<Sourced> socket_ifname;  // the site's choice, by exact name
+  std::vector<Profile> profiles;         // in order; the first whose `when` matches wins
   std::vector<IgnoredCheck> ignore_checks;
-  std::vector<std::string> sources;        // files that were read
+  std::vector<std::string> sources;  // files that were read
 
   // Every path whose presence the profiles ask for, and every vendor topology file they name: for ReadOptions.
   std::vector<std::string> files() const;

@@ -19,8 +19,9 @@ enum class GpuOrder { pci, minor };  // what a gres index counts: PCI order (NVM
 // One task, as seen where it is about to start. reference: "which GPU does a task own".
 struct Task {
   int local_id = 0;
-  std::optional<CpuSet> mask;  // sched_getaffinity as Slurm left it; absent when not known (the tool without --task-cpus)
-  Environment env;             // the task's environment: CUDA_VISIBLE_DEVICES, SLURM_STEP_GPUS, SLURMD_TRES_BIND, ...
+  std::optional<CpuSet>
+      mask;         // sched_getaffinity as Slurm left it; absent when not known (the tool without --task-cpus)
+  Environment env;  // the task's environment: CUDA_VISIBLE_DEVICES, SLURM_STEP_GPUS, SLURMD_TRES_BIND, ...
   std::optional<std::set<int>> openable_minors;  // /dev/nvidiaN that access(R_OK|W_OK) grants; absent when not asked
 };
 
@@ -31,11 +32,11 @@ struct Step {
   std::string step_gpus;     // SLURM_STEP_GPUS of the whole step, saved in user_init
   int local_tasks = 1;       // on this node
   GpuOrder gpu_order = GpuOrder::pci;
-  bool container = false;    // the tasks will run in a container image (pyxis): its /etc/nccl.conf hides the host's
+  bool container = false;        // the tasks will run in a container image (pyxis): its /etc/nccl.conf hides the host's
   bool private_network = false;  // the tasks get a network namespace of their own: leave the network alone
-  bool sharp = false;        // opt-in keywords
+  bool sharp = false;            // opt-in keywords
   bool torch = false;
-  std::string profile;       // forced by name; "" for the first that matches
+  std::string profile;  // forced by name; "" for the first that matches
   bool bind = true;
   bool outside_slurm = false;  // no gres: task i of N takes the i-th GPU in PCI order, one task takes all
   std::vector<Task> tasks;

@@ -41,6 +41,7 @@ Policy policy() { return value_or_exit(load_policy(setting("NCCLTUNE_BENCH_POLIC
 
 ReadOptions read_options(const Policy& policy) {
   ReadOptions options;
+  options.details = false;  // as the plugin reads
   options.probe = policy.files();
   options.topology_files = policy.topology_files();
   options.details = false;  // as the plugin asks

@@ -66,6 +66,8 @@ bool Selection::takes(const Check& check) const {
   return (only.empty() || named(only)) && !named(skip);
 }
 
+bool Selection::takes_job() const { return takes({"job", "job", "", "", nullptr}); }
+
 std::vector<Finding> run_checks(const Subject& subject, const Selection& selection) {
   std::vector<Finding> findings;
   for (const Check& check : all_checks()) {

@@ -89,6 +89,7 @@ struct Selection {
   std::vector<std::string> skip;
 
   bool takes(const Check& check) const;
+  bool takes_job() const;  // the comparison of the nodes of a step, family "job"
 };
 
 // Runs the selected checks. One that finds nothing to look at leaves one skip.

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "check/finding.h"
+#include "check/health.h"
 #include "policy/lint.h"
 
 namespace nccltune::check {
@@ -25,6 +26,15 @@ std::optional<int> library_version() {
   int code = 0;
   return get_version && get_version(&code) == 0 ? code : 0;
 }
+
+}  // namespace
+
+std::string library_text(const Subject& subject) {
+  const int code = subject.live() ? library_version().value_or(0) : 0;
+  return code == 0 ? "" : version_text(code);
+}
+
+namespace {
 
 void library(const Subject& subject, Report& report) {
   if (!subject.live()) {

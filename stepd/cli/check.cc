@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "check/finding.h"
 #include "cli/check_formats.h"
+#include "cli/check_job.h"
 #include "cli/commands.h"
 #include "cli/facts.h"
 #include "cli/live_step.h"
@@ -24,6 +25,7 @@ std::vector<std::string> families() {
   std::vector<std::string> names;
   for (const check::Check& c : check::all_checks())
     if (!std::count(names.begin(), names.end(), c.family)) names.emplace_back(c.family);
+  names.emplace_back("job");
   return names;
 }
 
@@ -57,6 +59,18 @@ std::string shown(const std::string& format, const std::string& host, const std:
   return findings_text(findings, style_of_stdout());
 }
 
+// "" for a node without faults, and for all tasks of a node but the first.
+std::string faults_of_node(const bench::Place& place, const std::vector<Finding>& findings) {
+  std::string out;
+  for (const Finding& f : findings)
+    if (place.local_rank == 0 && f.ignored.empty() &&
+        (f.status == check::Status::warn || f.status == check::Status::fail))
+      out += printable(fmt::format("{}: {} {}: {}: {}; wanted: {}; remedy: {}", place.hostname, check::name(f.status),
+                                   f.id, f.object, f.observed, f.wanted, f.remedy)) +
+             "\n";
+  return out;
+}
+
 }  // namespace
 
 int check(int argc, char** argv) {
@@ -84,7 +98,7 @@ int check(int argc, char** argv) {
       "  nccl-tune check\n"
       "  nccl-tune check --only rdma --skip rdma.counters\n"
       "  nccl-tune check --format prometheus >nccl_tune.prom.new && mv nccl_tune.prom.new nccl_tune.prom\n"
-      "  srun -N4 --ntasks-per-node=1 nccl-tune check");
+      "  srun --mpi=pmix -N4 --ntasks-per-node=1 nccl-tune check     also what the nodes differ in");
   if (auto status = parse(app, argc, argv)) return *status;
   for (const auto& error : {unknown_name("--only", selection.only), unknown_name("--skip", selection.skip)})
     if (error) {
@@ -99,12 +113,20 @@ int check(int argc, char** argv) {
   const Plan plan = make_plan(facts->node, facts->policy, facts->step);
   const bool live = facts->root.live();
   const check::Hardware hardware = live ? check::read_hardware(facts->node, plan) : check::Hardware{};
-  auto findings = check::run_checks(
-      {facts->root, facts->node, plan, facts->step, live ? own_cpus() : std::nullopt, live ? &hardware : nullptr},
-      selection);
+  const check::Subject subject{
+      facts->root, facts->node, plan, facts->step, live ? own_cpus() : std::nullopt, live ? &hardware : nullptr};
+  auto findings = check::run_checks(subject, selection);
+  auto world = selection.takes_job() ? open_step() : nullptr;
+  if (world) {
+    const auto of_step = check_step(*world, subject);
+    findings.insert(findings.end(), of_step.begin(), of_step.end());
+  }
   warn_of_unknown_ids(facts->policy.ignore_checks);
   check::mark_ignored(facts->policy.ignore_checks, findings);
-  const int written = finish(shown(json ? "json" : format, plan.host, findings));
+  // One report for the step: rank 0's; of the other nodes what is wrong, a line each.
+  const int written = finish(world && world->place().rank != 0 ? faults_of_node(world->place(), findings)
+                                                               : shown(json ? "json" : format, plan.host, findings));
+  if (world) world->leave(bench::in_seconds(10));
   if (written != exit_ok) return written;
   return std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.counts_as_failed(); })
              ? exit_failed

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/check_job.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "base/text.h"
+#include "check/differences.h"
+#include "cli/output.h"
+
+extern char** environ;
+
+namespace nccltune::cli {
+
+namespace {
+
+using bench::Deadline;
+using bench::in_seconds;
+using check::Finding;
+using check::Status;
+
+constexpr double kPatience = 60;   // for all nodes to come, and for one answer
+constexpr size_t kMostKinds = 64;  // unlike nodes whose facts are fetched; more than that is another kind of trouble
+constexpr int kConnectMilliseconds = 5000;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// The first IPv4 address of the interface that NCCL's sockets use here; "" when there is none.
+std::string own_address(const check::Subject& subject) {
+  std::string name;
+  for (const EnvSetting& setting : subject.plan.env)
+    if (setting.name == "NCCL_SOCKET_IFNAME") name = setting.value;
+  for (const KeptSetting& kept : subject.plan.kept)
+    if (kept.name == "NCCL_SOCKET_IFNAME") name = kept.value;
+  const NetInterface* net = subject.node.find_net(name.starts_with('=') ? name.substr(1) : name);
+  if (net)
+    for (const IpAddress& address : net->addresses)
+      if (!address.v6) return address.text();
+  return "";
+}
+
+// Listens there; the kernel answers the peers, nobody has to accept. "": "10.0.0.1:34567" could not be had.
+std::string listen_on(const Descriptor& fd, const std::string& address) {
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  if (fd.get() < 0 || address.empty() || inet_pton(AF_INET, address.c_str(), &name.sin_addr) != 1) return "";
+  socklen_t length = sizeof name;
+  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) != 0 || ::listen(fd.get(), SOMAXCONN) != 0 ||
+      ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&name), &length) != 0)
+    return "";
+  return fmt::format("{}:{}", address, ntohs(name.sin_port));
+}
+
+// "" when the connection came about, else why not.
+std::string connect_to(const std::string& where) {
+  const size_t colon = where.rfind(':');
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  const auto port = parse_int(where.substr(colon + 1), 1, 65535);
+  if (!port || inet_pton(AF_INET, where.substr(0, colon).c_str(), &name.sin_addr) != 1) return "no such address";
+  name.sin_port = htons(static_cast<uint16_t>(*port));
+  const Descriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (fd.get() < 0) return std::strerror(errno);
+  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) == 0) return "";
+  if (errno != EINPROGRESS) return std::strerror(errno);
+  pollfd wait{.fd = fd.get(), .events = POLLOUT, .revents = 0};
+  if (::poll(&wait, 1, kConnectMilliseconds) != 1) return "no answer in 5 s";
+  int error = 0;
+  socklen_t length = sizeof error;
+  ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  return error ? std::strerror(error) : "";
+}
+
+struct Member {  // what every node tells in the fence
+  int rank = 0;
+  std::string host, digest, address;
+};
+
+// Those of the tasks that speak for their node, in rank order.
+std::vector<Member> members_of(bench::World& world) {
+  std::vector<Member> members;
+  for (int rank = 0; rank < world.place().size; ++rank) {
+    auto text = world.get(rank, "nccltune.check", in_seconds(1));
+    if (!text || !*text) continue;
+    const auto parts = split(**text, '\t');
+    if (parts.size() == 3 && !parts[1].empty())
+      members.push_back({rank, std::string(parts[0]), std::string(parts[1]), std::string(parts[2])});
+  }
+  return members;
+}
+
+Finding finding(const char* id, Status status, std::string object, std::string observed, std::string wanted,
+                const char* why, std::string remedy) {
+  return {id,
+          "job",
+          status,
+          std::move(object),
+          std::move(observed),
+          std::move(wanted),
+          why,
+          std::move(remedy),
+          "NVIDIA/nccl#286, #1581",
+          ""};
+}
+
+void reach_peers(const std::vector<Member>& members, int own_rank, std::vector<Finding>& findings) {
+  constexpr const char* kWhy = "NCCL's bootstrap connects every rank to its root and to its neighbour";
+  const auto own = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.rank == own_rank; });
+  if (own == members.end() || members.size() < 2) return;
+  const Member& next = own + 1 == members.end() ? members.front() : *(own + 1);
+  std::vector<const Member*> peers{&members.front()};
+  if (next.rank != members.front().rank) peers.push_back(&next);
+  for (const Member* peer : peers) {
+    if (peer->rank == own_rank) continue;
+    const std::string object = own->host + " to " + peer->host;
+    if (peer->address.empty()) {
+      findings.push_back(finding("job.reach", Status::skip, object, "no address to reach there", "", kWhy, ""));
+      continue;
+    }
+    const std::string why_not = connect_to(peer->address);
+    if (why_not.empty())
+      findings.push_back(finding("job.reach", Status::ok, object, peer->address, "", kWhy, ""));
+    else
+      findings.push_back(
+          finding("job.reach", Status::fail, object, peer->address + ": " + why_not, "a TCP connection", kWhy,
+                  "look at firewall and routes: ip route get " + peer->address.substr(0, peer->address.rfind(':'))));
+  }
+}
+
+// Rank 0: groups the nodes by digest, asks one of each group for its facts, and compares.
+std::vector<Finding> compare(bench::World& world, const std::vector<Member>& members, const check::NodeFacts& own) {
+  std::map<std::string, std::vector<const Member*>> alike;
+  for (const Member& member : members) alike[member.digest].push_back(&member);
+  std::string asked;
+  std::vector<const std::vector<const Member*>*> groups;
+  for (const auto& [digest, group] : alike) groups.push_back(&group);
+  std::sort(groups.begin(), groups.end(), [](const auto* a, const auto* b) {
+    return a->size() != b->size() ? a->size() > b->size() : a->front()->rank < b->front()->rank;
+  });
+  if (groups.size() > kMostKinds) groups.resize(kMostKinds);
+  for (const auto* group : groups) asked += fmt::format(" {}", group->front()->rank);
+  if (world.put("nccltune.check.asked", asked) || world.commit()) return {};
+  std::vector<check::AlikeNodes> kinds;
+  for (const auto* group : groups) {
+    check::AlikeNodes kind;
+    if (group->front()->rank == world.place().rank) {
+      kind.facts = own;
+    } else {
+      auto facts = world.get(group->front()->rank, "nccltune.check.facts", in_seconds(kPatience));
+      if (facts && *facts) kind.facts = check::unpack(**facts);
+    }
+    for (const Member* member : *group) kind.hosts.push_back(member->host);
+    if (!kind.facts.values.empty()) kinds.push_back(std::move(kind));
+  }
+  return check::differences(kinds);
+}
+
+// The others: gives its facts when rank 0 asks for them.
+void answer(bench::World& world, const check::NodeFacts& own) {
+  auto asked = world.get(0, "nccltune.check.asked", in_seconds(kPatience));
+  if (!asked || !*asked) return;
+  for (std::string_view rank : split_words(**asked))
+    if (rank == std::to_string(world.place().rank)) {
+      auto trouble = world.put("nccltune.check.facts", check::pack(own));
+      if (!trouble) trouble = world.commit();
+      if (trouble) say(*trouble);
+    }
+}
+
+}  // namespace
+
+std::unique_ptr<bench::World> open_step() {
+  std::map<std::string, std::string> environment;
+  for (char** entry = environ; *entry; ++entry)
+    if (const char* equals = std::strchr(*entry, '='))
+      environment.emplace(std::string(*entry, static_cast<size_t>(equals - *entry)), equals + 1);
+  if (!environment.contains("PMIX_RANK") || !environment.contains("PMIX_NAMESPACE")) return nullptr;
+  auto world = bench::open_world(environment, in_seconds(kPatience));
+  if (!world) {
+    say(world.error());
+    return nullptr;
+  }
+  if ((*world)->place().size > 1) return std::move(*world);
+  (*world)->leave(in_seconds(kPatience));
+  return nullptr;
+}
+
+std::vector<Finding> check_step(bench::World& world, const check::Subject& subject) {
+  const bench::Place& place = world.place();
+  check::NodeFacts facts = check::facts_to_compare(subject);
+  // slurmd's name of the node: what scontrol wants, and the only one that tells several nodes of one host apart.
+  const char* slurm_name = std::getenv("SLURMD_NODENAME");
+  const std::string host = slurm_name && *slurm_name ? slurm_name : place.hostname;
+  facts.host = host;
+  const bool speaks = place.local_rank == 0;
+  const Descriptor listener(speaks && subject.live() ? ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1);
+  const std::string told =
+      speaks ? fmt::format("{}\t{:016x}\t{}", host, check::digest_of(facts), listen_on(listener, own_address(subject)))
+             : "-";
+  std::vector<Finding> findings;
+  auto trouble = world.put("nccltune.check", told);
+  if (!trouble) trouble = world.commit();
+  if (!trouble) trouble = world.fence(true, in_seconds(kPatience));
+  if (trouble) {
+    say(*trouble);
+    return findings;
+  }
+  if (speaks) {
+    const auto members = members_of(world);
+    if (place.rank == 0)
+      findings = compare(world, members, facts);
+    else
+      answer(world, facts);
+    reach_peers(members, place.rank, findings);
+  }
+  // Nobody stops listening before all have tried. Slurm lets an empty fence pass at once unless
+  // SLURM_PMIX_FENCE_BARRIER is set, so this one collects.
+  if (auto late = world.fence(true, in_seconds(kPatience))) say(*late);
+  return findings;
+}
+
+}  // namespace nccltune::cli

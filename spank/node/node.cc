@@ -123,4 +123,9 @@ std::string last_bdf(std::string_view path) {
   return found;
 }
 
+std::optional<uint32_t> hex32(const std::optional<std::string>& text) {
+  const auto value = text ? parse_hex(*text) : std::nullopt;
+  return value && *value <= UINT32_MAX ? std::optional(static_cast<uint32_t>(*value)) : std::nullopt;
+}
+
 }  // namespace nccltune

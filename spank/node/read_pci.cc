@@ -30,11 +30,6 @@ std::vector<std::string> path_from_host_bridge(std::string_view link) {
 
 std::string directory_of(const PciDevice& device) { return std::string(kDevices) + "/" + device.bdf; }
 
-std::optional<uint32_t> hex32(const std::optional<std::string>& text) {
-  const auto value = text ? parse_hex(*text) : std::nullopt;
-  return value && *value <= UINT32_MAX ? std::optional(static_cast<uint32_t>(*value)) : std::nullopt;
-}
-
 // "DRIVER=mlx5_core\nPCI_CLASS=20700\nPCI_ID=15B3:1021\n..." : three files' worth in one.
 void parse_uevent(const std::string& text, PciDevice& device) {
   for (std::string_view line : split_lines(text)) {

@@ -23,11 +23,6 @@ std::string word_after_number(const std::optional<std::string>& text) {
       trim(colon == std::string::npos ? std::string_view(*text) : std::string_view(*text).substr(colon + 1)));
 }
 
-std::optional<uint32_t> hex32(const std::optional<std::string>& text) {
-  const auto value = text ? parse_hex(*text) : std::nullopt;
-  return value && *value <= UINT32_MAX ? std::optional(static_cast<uint32_t>(*value)) : std::nullopt;
-}
-
 // "400 Gb/sec (4X NDR)", "2.5 Gb/sec (1X SDR)".
 std::optional<double> rate_gbps(const std::optional<std::string>& text) {
   if (!text) return std::nullopt;

@@ -3,6 +3,7 @@
 // the node and uses what those before it found.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,6 +41,9 @@ std::string last_bdf(std::string_view path);
 std::string join_link(const std::string& directory, const std::string& target);
 
 std::string last_component(std::string_view path);
+
+// A hexadecimal attribute, "0x15b3"; nullopt when it is absent, is none or does not fit.
+std::optional<uint32_t> hex32(const std::optional<std::string>& text);
 
 // The addresses of `nccl-tune dump`, exact where /proc alone would be ambiguous: lines "eth0 10.0.0.1/24".
 inline constexpr char kDumpedAddresses[] = "/nccl-tune/addresses";

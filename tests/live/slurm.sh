@@ -28,8 +28,8 @@ may run at once.
   --side both|client|nodes   who loads the plugin (both)
   --cpus N              CPUs that each node claims (what this host has)
   --gres-order pci|minor|none   how gres.conf lists a node's GPUs (pci)
-  --constrain-devices   cgroup v1: proctrack/cgroup, and task/cgroup with ConstrainDevices=yes; where this host cannot, the
-                        script says so and goes on without
+  --constrain-devices   proctrack/cgroup, and task/cgroup with ConstrainDevices=yes, over cgroup v1, or v2 for one node;
+                        where this host cannot, the script says so and goes on without
   --containers          pyxis after the plugin and enroot, as installed here, with a site configuration of their own and
                         images in LIVE_DIR/containers/images; where they are not, the script says so and goes on without
   --mount-sys           a node's machine is its slurmd's /sys, and its GPUs are in /dev (in a mount namespace), in place of
@@ -187,11 +187,17 @@ free_ports() {
   return 1
 }
 
-# Says why version 1 device cgroups are not to be had here; nothing when they are.
+# Says why devices cannot be constrained here; nothing when they can.
 why_not_constrain() {
   local base probe
-  if [ "$(stat -fc %T /sys/fs/cgroup 2>/dev/null)" = cgroup2fs ]; then
-    echo "/sys/fs/cgroup is cgroup v2, which Slurm 22.05 uses under systemd only"
+  if [ "$(cgroup_version)" = 2 ]; then
+    # Slurm puts a scope of its own below system.slice, one a host; the controllers must have been handed down to it.
+    [ "$nodes" = 1 ] || { echo "/sys/fs/cgroup is cgroup v2, where one slurmd a host can constrain"; return; }
+    for base in cpuset memory; do
+      grep -qw "$base" /sys/fs/cgroup/system.slice/cgroup.subtree_control 2>/dev/null ||
+        { echo "/sys/fs/cgroup/system.slice/cgroup.subtree_control: no '$base'"; return; }
+    done
+    [ -d /run/systemd/system ] && echo "cgroup v2 under systemd: needs slurmd as a service of its own"
     return
   fi
   for base in devices freezer cpuset memory; do
@@ -199,6 +205,18 @@ why_not_constrain() {
   done
   probe=/sys/fs/cgroup/devices/probe.$$
   if mkdir "$probe" 2>/dev/null; then rmdir "$probe"; else echo "/sys/fs/cgroup/devices: not writable"; fi
+}
+
+cgroup_version() {
+  if [ "$(stat -fc %T /sys/fs/cgroup 2>/dev/null)" = cgroup2fs ]; then echo 2; else echo 1; fi
+}
+
+cgroup_conf() {
+  if [ "$constrain" = yes ] && [ "$(cgroup_version)" = 2 ]; then
+    printf 'CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\nConstrainDevices=yes\n'
+  else
+    printf 'CgroupPlugin=cgroup/v1\nCgroupAutomount=no\nConstrainDevices=%s\n' "$constrain"
+  fi
 }
 
 # Copies: a job's user may not reach the build folder (below /root, say), and a build may replace what runs.
@@ -274,7 +292,7 @@ SlurmdDebug=${LIVE_SLURMD_DEBUG:-info}
 # The nodes differ from this file by PlugStackConfig alone.
 DebugFlags=NO_CONF_HASH
 CONF
-  printf 'CgroupPlugin=cgroup/v1\nCgroupAutomount=no\nConstrainDevices=%s\n' "$constrain" >"$dir/etc/cgroup.conf"
+  cgroup_conf >"$dir/etc/cgroup.conf"
   local names=''
   for ((i = 0; i < nodes; i++)); do
     node=${node_names[i]}

@@ -34,6 +34,8 @@ may run at once.
                         images in LIVE_DIR/containers/images; where they are not, the script says so and goes on without
   --mount-sys           a node's machine is its slurmd's /sys, and its GPUs are in /dev (in a mount namespace), in place of
                         the plugin's root=DIR: what else runs on the node sees it too
+  --cluster NAME        the nodes are those of `tests/chaos/netns.sh create NAME N`: each with its own network and host
+                        name; start this script in the cluster's hub
   --dir DIR             the folder (a new one under TMPDIR)
   --keep                leave the folder
   --stop DIR            stop what an earlier run left running in DIR, and end
@@ -53,6 +55,7 @@ say() { echo "slurm.sh: $*" >&2; }
 die() { say "$*"; exit 125; }
 
 nodes=2 gres_order=pci plugin='' side=both cpus='' constrain=no dir='' keep=no stop='' containers=no mount_sys=no
+cluster='' control=127.0.0.1
 root_arg='' gpu_count=0
 roots=() plugin_args=() node_names=() children=()
 command_pid=''
@@ -71,6 +74,7 @@ parse() {
       --constrain-devices) constrain=yes ;;
       --containers) containers=yes ;;
       --mount-sys) mount_sys=yes ;;
+      --cluster) cluster=$2; control=10.77.0.254; shift ;;
       --dir) dir=$2; shift ;;
       --gres-order) gres_order=$2; shift ;;
       --keep) keep=yes ;;
@@ -249,6 +253,14 @@ write_plugstack() { # FILE SIDE ARG...
   [ "$containers" != yes ] || container_lines "$place" >>"$file"
 }
 
+place_of() { # INDEX
+  if [ -n "$cluster" ]; then
+    echo "NodeHostname=$cluster$(($1 + 1)) NodeAddr=10.77.0.$(($1 + 1))"
+  else
+    echo "NodeHostname=$(hostname) NodeAddr=127.0.0.1"
+  fi
+}
+
 write_conf() {
   local i node what gres port=$1 task=task/affinity proctrack=proctrack/linuxproc
   local hardware sockets
@@ -256,7 +268,7 @@ write_conf() {
   hardware="CPUs=$cpus Boards=1 SocketsPerBoard=1 CoresPerSocket=$cpus ThreadsPerCore=1"
   cat >"$dir/etc/slurm.conf" <<CONF
 ClusterName=$id
-SlurmctldHost=$(hostname)(127.0.0.1)
+SlurmctldHost=$(hostname)($control)
 SlurmctldPort=$port
 SlurmUser=root
 AuthType=auth/munge
@@ -312,7 +324,7 @@ CONF
     if grep -qs 'Cores=' "$dir/$node/etc/gres.conf"; then
       sockets="CPUs=$cpus Boards=1 SocketsPerBoard=$cpus CoresPerSocket=1 ThreadsPerCore=1"
     fi
-    echo "NodeName=$node NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=$((port + 1 + i)) $sockets $gres" >>"$dir/etc/slurm.conf"
+    echo "NodeName=$node $(place_of "$i") Port=$((port + 1 + i)) $sockets $gres" >>"$dir/etc/slurm.conf"
   done
   echo "PartitionName=all Nodes=$names Default=YES MaxTime=60 State=UP OverSubscribe=YES" >>"$dir/etc/slurm.conf"
   write_plugstack "$dir/etc/plugstack.conf" client "${plugin_args[@]}"
@@ -339,11 +351,13 @@ start_munge() {
 
 # The daemons run in the foreground of sessions of their own: ^C reaches the command alone.
 start_slurm() {
-  local node machine
+  local node machine i=0
   setsid slurmctld -D -f "$dir/etc/slurm.conf" </dev/null >/dev/null 2>"$dir/slurmctld.err" &
   children+=($!)
   for node in "${node_names[@]}"; do
     read -ra machine <<<"$(machine_of "$node")"
+    i=$((i + 1))
+    [ -z "$cluster" ] || machine=("$top/tests/chaos/netns.sh" exec "$cluster" "$i" "${machine[@]}")
     PATH=$dir/containers/bin:$PATH setsid "${machine[@]}" slurmd -D -N "$node" -f "$dir/$node/etc/slurm.conf" \
       </dev/null >/dev/null 2>"$dir/$node/slurmd.err" &
     children+=($!)
@@ -407,7 +421,7 @@ main() {
   fi
   [ -n "$cpus" ] || cpus=$(slurmd -C | sed -n 's/.* CPUs=\([0-9]*\).*/\1/p')
   id=t$(od -An -N3 -tx1 /dev/urandom | tr -d ' ')
-  for ((i = 1; i <= nodes; i++)); do node_names+=("${id}n$i"); done
+  for ((i = 1; i <= nodes; i++)); do node_names+=("${cluster:-${id}n}$i"); done
   if [ "$constrain" = yes ]; then
     local why
     why=$(why_not_constrain)

@@ -98,10 +98,13 @@ Policy Session::site_policy() {
     quiet_notices_.push_back(file + ": not there; the built-in rules alone make the plan");
     return {};
   }
-  Result<Policy> policy = load_policy(file, drop_in);
-  if (policy) return std::move(*policy);
-  fault.keep((policy.error().text() + "; the built-in rules alone make the plan").c_str());
-  return {};
+  Policy policy = load_what_stands(file, drop_in);
+  // One fault is told; the others show in nccl-tune plan.
+  if (!policy.left_out.empty())
+    fault.keep((policy.left_out.front().text() + (policy.sources.empty() ? "; the built-in rules alone make the plan"
+                                                                         : "; left out, the rest of the policy stands"))
+                   .c_str());
+  return policy;
 }
 
 void Session::check_profile(const Policy& policy) {

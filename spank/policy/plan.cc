@@ -24,9 +24,9 @@ namespace {
 constexpr const char* kGeneric = "generic";
 
 void choose_profile(const Node& node, const Policy& policy, const Step& step, const std::vector<ChosenPort>& hcas,
-                    Plan& plan, const Profile*& in_force) {
+                    Plan& plan, std::optional<Profile>& whole) {
   const Profile* matched = match_profile(node, policy, hcas);
-  in_force = matched;
+  const Profile* in_force = matched;
   if (!step.profile.empty()) {
     const Profile* forced = find_profile(policy, step.profile);
     if (forced != nullptr)
@@ -35,7 +35,11 @@ void choose_profile(const Node& node, const Policy& policy, const Step& step, co
       plan.notes.push_back({"profile=" + step.profile, "the policy has no such profile; the facts decide"});
   }
   plan.platform = matched == nullptr ? kGeneric : matched->name;
-  plan.profile = in_force == nullptr ? kGeneric : in_force->name;
+  if (in_force == nullptr) return;
+  plan.profile = in_force->name;
+  plan.profile_why = in_force->why;
+  plan.profile_where = in_force->where;
+  whole = with_extended(policy, *in_force, plan.notes);
 }
 
 // The fabric is reached through a plugin of its own, which brings its own values: none of NCCL_IB_* is ours to set.
@@ -189,16 +193,16 @@ Plan plan_node(const Node& node, const Policy& policy, const Step& step) {
     plan.notes.push_back({"GPU", "no NVIDIA GPU is visible here; the network alone is planned, and nothing is pinned"});
   std::vector<EnvSetting> env;
   plan.hcas = choose_hcas(node, policy, step);
-  const Profile* profile = nullptr;
+  std::optional<Profile> profile;
   choose_profile(node, policy, step, used_ports(node, plan.hcas), plan, profile);
   if (step.private_network)
     plan.notes.push_back({"network",
                           "the tasks get a network namespace of their own, which cannot be seen from here; HCAs, "
                           "GID index and interface are left to NCCL"});
   else
-    plan_network(node, policy, step, profile, plan, env);
+    plan_network(node, policy, step, profile ? &*profile : nullptr, plan, env);
   plan_device_order(node, env);
-  if (profile != nullptr) lay_profile_over(node, *profile, step, plan, env);
+  if (profile) lay_profile_over(node, *profile, step, plan, env);
   note_imex(node, step, plan.notes);
   plan.env = without_kept(node, step, step.env, std::move(env), plan.kept);
   if (step.container)

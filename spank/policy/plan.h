@@ -15,8 +15,9 @@ namespace nccltune {
 
 struct EnvSetting {
   std::string name, value;
-  std::string rule;  // stable id of the rule: "hca.compute", "gid.uniform", "profile.azure-ndv4"
-  std::string why;   // one sentence for a person
+  std::string rule;   // stable id of the rule: "hca.compute", "gid.uniform", "profile.azure-ndv4"
+  std::string why;    // one sentence for a person
+  std::string where;  // of a profile's value: its file and line; "" for a rule's
 };
 
 struct KeptSetting {  // a name that the plan would set, and that the user or the site set already
@@ -50,6 +51,8 @@ struct Plan {
   std::string host;
   std::string platform;         // the profile that the facts match; "generic" when none does
   std::string profile;          // the profile in force
+  std::string profile_why;      // its reason, with figures where it was measured; "" when it gives none
+  std::string profile_where;    // its file and line; "" for "generic"
   std::vector<EnvSetting> env;  // the same for every task of the node
   std::vector<KeptSetting> kept;
   std::vector<HcaDecision> hcas;  // every port of the node

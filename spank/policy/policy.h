@@ -39,6 +39,7 @@ struct ProfileEnv {
 struct Profile {
   std::string name;
   ProfileCondition when;
+  std::string extends;  // name of the profile whose values hold where this one has none; "": none
   std::vector<ProfileEnv> env;
   std::string
       net_plugin;  // the fabric that NCCL reaches through a plugin of its own ("efa", "tcpx", "gib"): no NCCL_IB_*
@@ -63,6 +64,7 @@ struct Policy {
   std::vector<Profile> profiles;         // in order; the first whose `when` matches wins
   std::vector<IgnoredCheck> ignore_checks;
   std::vector<std::string> sources;  // files that were read
+  std::vector<Error> left_out;       // files and folders that were not, and why: the rest stands without them
 
   // Every path whose presence the profiles ask for, and every vendor topology file they name: for ReadOptions.
   std::vector<std::string> files() const;
@@ -74,7 +76,13 @@ struct Policy {
 Result<Policy> parse_policy(const std::string& text, const std::string& file);
 
 // Reads a policy file and, after it, the *.yaml of drop_in (a folder; "" for none), whose profiles win by order.
-// The file must be owned by root (or by the caller, outside root) and writable by nobody else; opened O_NOFOLLOW.
+// Each must be owned by root (or by the caller, outside root) and writable by nobody else; opened O_NOFOLLOW. A broken
+// drop-in is left out, with its fault in left_out; a fault of the file itself is the Error.
 Result<Policy> load_policy(const std::string& file, const std::string& drop_in);
+
+// The same for a reader that must go on whatever is wrong: a broken file is left out like a drop-in, its fault first.
+// Of any file that is left out for a wrong key or value, `mode: off`, `mode: show` and `bind: false` still count: a
+// typing error must not take the brake off. Nothing counts of a file that others may write or that is no YAML.
+Policy load_what_stands(const std::string& file, const std::string& drop_in);
 
 }  // namespace nccltune

@@ -240,6 +240,7 @@ MaybeError PolicyReader::read_profile(const YamlNode& node, Profile& profile) co
                    {{"name", [&](const YamlNode& n) { return read_text(n, "name", profile.name); }},
                     {"when", [&](const YamlNode& n) { return read_condition(n, profile.when); }},
                     {"env", [&](const YamlNode& n) { return read_env(n, profile.env); }},
+                    {"extends", [&](const YamlNode& n) { return read_text(n, "extends", profile.extends); }},
                     {"net_plugin", [&](const YamlNode& n) { return read_text(n, "net_plugin", profile.net_plugin); }},
                     {"why", [&](const YamlNode& n) { return read_text(n, "why", profile.why); }}}))
     return e;

@@ -43,9 +43,10 @@ std::optional<Error> check_owner(const std::string& file, const struct stat& inf
   return std::nullopt;
 }
 
-Result<std::string> read_file(const std::string& file) {
+// `name` is looked up in the folder `at`; `file` is what messages call it.
+Result<std::string> read_file(int at, const char* name, const std::string& file) {
   // O_NONBLOCK: a FIFO must not hold the step up.
-  const Descriptor fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  const Descriptor fd(openat(at, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   if (fd.get() < 0) {
     const int reason = errno;
     if (reason == ELOOP) return Error{file, "a symbolic link is not followed", "", "name the file itself"};
@@ -72,37 +73,59 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// The *.yaml of a folder, sorted; empty when it is not there. Hidden files are an editor's. The folder is held to what
-// a file is: who may write in it could put any file of root's there by a hard link.
-Result<std::vector<std::string>> drop_in_files(const std::string& folder) {
-  std::vector<std::string> files;
-  DIR* dir = opendir(folder.c_str());
-  if (dir == nullptr) return files;
-  struct stat info {};
-  if (fstat(dirfd(dir), &info) == 0)
-    if (auto e = check_owner(folder, info)) {
-      closedir(dir);
-      return *e;
-    }
-  while (const dirent* entry = readdir(dir)) {  // NOLINT(concurrency-mt-unsafe): a DIR of our own
-    const std::string name = entry->d_name;
-    if (name[0] != '.' && ends_with(name, ".yaml")) files.push_back(folder + "/" + name);
+// One file as it was found: what it says, or why it is left out.
+struct Reading {
+  Policy policy;
+  std::optional<Error> fault;
+  bool sets_mode = false, sets_bind = false;
+};
+
+// `mode` and `bind` of a policy that has a fault elsewhere, where they hold the plugin back.
+void keep_brakes(const YamlNode& root, Reading& reading) {
+  const auto word = [&](const char* key) {
+    const YamlNode* value = root.find(key);
+    return value != nullptr && value->kind == YamlNode::Kind::scalar ? value->scalar : std::string();
+  };
+  const auto one_key = [&](const char* key) { return parse_policy(std::string(key) + ": " + word(key) + "\n", ""); };
+  if (const Result<Policy> mode = one_key("mode"); mode && mode->mode != Mode::on) {
+    reading.policy.mode = mode->mode;
+    reading.sets_mode = true;
   }
-  closedir(dir);
-  std::sort(files.begin(), files.end());
-  return files;
+  if (const Result<Policy> bind = one_key("bind"); bind && !bind->bind) {
+    reading.policy.bind = false;
+    reading.sets_bind = true;
+  }
 }
 
-Result<Policy> load_one(const std::string& file) {
-  Result<std::string> text = read_file(file);
-  if (!text) return text.error();
-  return parse_policy(*text, file);
+Reading read_one(int at, const char* name, const std::string& file) {
+  Reading reading;
+  const Result<std::string> text = read_file(at, name, file);
+  if (!text) {
+    reading.fault = text.error();
+    return reading;
+  }
+  const Result<YamlNode> root = parse_yaml(*text, file);
+  Result<Policy> policy = parse_policy(*text, file);
+  if (policy) {
+    reading.policy = std::move(*policy);
+    reading.sets_mode = root && root->find("mode") != nullptr;
+    reading.sets_bind = root && root->find("bind") != nullptr;
+  } else {
+    reading.fault = policy.error();
+    if (root) keep_brakes(*root, reading);
+  }
+  return reading;
 }
 
 // Lays a drop-in over what was read before it: its profiles are asked first, its hints replace earlier ones.
-void lay_over(Policy& base, Policy over, bool sets_mode, bool sets_bind) {
-  if (sets_mode) base.mode = over.mode;
-  if (sets_bind) base.bind = over.bind;
+void lay_over(Policy& base, Reading reading) {
+  Policy& over = reading.policy;
+  if (reading.sets_mode) base.mode = over.mode;
+  if (reading.sets_bind) base.bind = over.bind;
+  if (reading.fault) {
+    base.left_out.push_back(std::move(*reading.fault));
+    return;
+  }
   if (over.fabric_subnet) base.fabric_subnet = std::move(over.fabric_subnet);
   if (over.socket_ifname) base.socket_ifname = std::move(over.socket_ifname);
   for (Sourced& hca : over.exclude_hcas) base.exclude_hcas.push_back(std::move(hca));
@@ -116,6 +139,41 @@ void lay_over(Policy& base, Policy over, bool sets_mode, bool sets_bind) {
   for (std::string& source : over.sources) base.sources.push_back(std::move(source));
 }
 
+// Lays the *.yaml of a folder over `base`, sorted; nothing when it is not there. Hidden files are an editor's. The
+// folder is held to what a file is: who may write in it could put any file of root's there by a hard link.
+void lay_folder_over(Policy& base, const std::string& folder) {
+  const int fd = open(folder.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_DIRECTORY | O_NONBLOCK);
+  if (fd < 0) {
+    const int reason = errno;
+    struct stat info {};
+    const bool link = lstat(folder.c_str(), &info) == 0 && S_ISLNK(info.st_mode);  // with O_DIRECTORY it is ENOTDIR
+    if (link)
+      base.left_out.push_back({folder, "a symbolic link is not followed", "", "name the folder itself"});
+    else if (reason != ENOENT)
+      base.left_out.push_back({folder, "cannot be opened", std::strerror(reason), ""});
+    return;
+  }
+  struct stat info {};
+  DIR* dir = fstat(fd, &info) == 0 ? fdopendir(fd) : nullptr;
+  if (dir == nullptr) {
+    base.left_out.push_back({folder, "cannot be examined", std::strerror(errno), ""});
+    close(fd);
+    return;
+  }
+  std::vector<std::string> names;
+  if (auto e = check_owner(folder, info)) {
+    base.left_out.push_back(std::move(*e));
+  } else {
+    while (const dirent* entry = readdir(dir)) {  // NOLINT(concurrency-mt-unsafe): a DIR of our own
+      const std::string name = entry->d_name;
+      if (name[0] != '.' && ends_with(name, ".yaml")) names.push_back(name);
+    }
+  }
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) lay_over(base, read_one(fd, name.c_str(), folder + "/" + name));
+  closedir(dir);
+}
+
 void add_unique(std::vector<std::string>& paths, const std::string& path) {
   if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
 }
@@ -123,18 +181,17 @@ void add_unique(std::vector<std::string>& paths, const std::string& path) {
 }  // namespace
 
 Result<Policy> load_policy(const std::string& file, const std::string& drop_in) {
-  Result<Policy> policy = load_one(file);
-  if (!policy || drop_in.empty()) return policy;
-  const Result<std::vector<std::string>> extras = drop_in_files(drop_in);
-  if (!extras) return extras.error();
-  for (const std::string& extra : *extras) {
-    Result<std::string> text = read_file(extra);
-    if (!text) return text.error();
-    Result<Policy> over = parse_policy(*text, extra);
-    if (!over) return over.error();
-    const Result<YamlNode> root = parse_yaml(*text, extra);
-    lay_over(*policy, std::move(*over), root && root->find("mode") != nullptr, root && root->find("bind") != nullptr);
-  }
+  Reading main = read_one(AT_FDCWD, file.c_str(), file);
+  if (main.fault) return *main.fault;
+  if (!drop_in.empty()) lay_folder_over(main.policy, drop_in);
+  return std::move(main.policy);
+}
+
+Policy load_what_stands(const std::string& file, const std::string& drop_in) {
+  Reading main = read_one(AT_FDCWD, file.c_str(), file);
+  Policy policy = std::move(main.policy);
+  if (main.fault) policy.left_out.push_back(std::move(*main.fault));
+  if (!drop_in.empty()) lay_folder_over(policy, drop_in);
   return policy;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "base/text.h"
 #include "policy/facts.h"
@@ -83,6 +84,30 @@ const Profile* find_profile(const Policy& policy, const std::string& name) {
   return nullptr;
 }
 
+Profile with_extended(const Policy& policy, const Profile& profile, std::vector<Note>& notes) {
+  Profile whole = profile;
+  std::set<std::string> seen{profile.name};
+  for (std::string next = profile.extends; !next.empty();) {
+    const Profile* base = find_profile(policy, next);
+    if (base == nullptr || !seen.insert(next).second) {
+      notes.push_back({"profile " + profile.name, "extends '" + next + "', which " +
+                                                      (base == nullptr ? "the policy does not have" : "extends it") +
+                                                      " (" + profile.where + ")"});
+      break;
+    }
+    for (const ProfileEnv& setting : base->env) {
+      const bool own = std::any_of(whole.env.begin(), whole.env.end(),
+                                   [&](const ProfileEnv& other) { return other.name == setting.name; });
+      if (own) continue;
+      whole.env.push_back(setting);
+      if (setting.why.empty()) whole.env.back().why = base->why;
+    }
+    if (whole.net_plugin.empty()) whole.net_plugin = base->net_plugin;
+    next = base->extends;
+  }
+  return whole;
+}
+
 void plan_profile_env(const Node& node, const Profile& profile, std::vector<EnvSetting>& env,
                       std::vector<Note>& notes) {
   for (const ProfileEnv& setting : profile.env) {
@@ -92,7 +117,7 @@ void plan_profile_env(const Node& node, const Profile& profile, std::vector<EnvS
     if (value.empty())
       notes.push_back({setting.name, "not set: " + setting.value + " cannot be read here (" + setting.where + ")"});
     else
-      env.push_back({setting.name, value, "profile." + profile.name, sentence(profile, setting)});
+      env.push_back({setting.name, value, "profile." + profile.name, sentence(profile, setting), setting.where});
   }
 }
 

@@ -172,6 +172,10 @@ Result<Source> open_source(const FactsOptions& options) {
   auto policy = open_policy(options, source.notes);
   if (!policy) return policy.error();
   source.policy = *policy;
+  for (const Error& fault : source.policy.left_out)
+    source.notes.push_back({fault.object, fault.what + (fault.reason.empty() ? "" : ": " + fault.reason) +
+                                              (fault.remedy.empty() ? "" : "; " + fault.remedy) +
+                                              "; left out, the rest of the policy stands"});
   if (auto error = check_profile(options.profile, source.policy)) return *error;
   if (source.policy.mode != Mode::on)
     source.notes.push_back({source.policy.sources.empty() ? kPolicyFile : source.policy.sources.front(),

@@ -20,7 +20,11 @@ Json task_json(const TaskPlan& task) {
 Json settings_json(const std::vector<EnvSetting>& settings) {
   Json list = Json::array();
   for (const EnvSetting& setting : settings)
-    list.push_back({{"name", setting.name}, {"value", setting.value}, {"rule", setting.rule}, {"why", setting.why}});
+    list.push_back({{"name", setting.name},
+                    {"value", setting.value},
+                    {"rule", setting.rule},
+                    {"why", setting.why},
+                    {"where", setting.where.empty() ? Json(nullptr) : Json(setting.where)}});
   return list;
 }
 
@@ -43,10 +47,16 @@ Json plan_json(const Plan& plan) {
     for (const Note& note : task.notes)
       notes.push_back({itself, note.object == itself ? note.text : note.object + ": " + note.text});
   }
-  return {{"host", plan.host},       {"platform", plan.platform},
-          {"profile", plan.profile}, {"env", settings_json(plan.env)},
-          {"kept", std::move(kept)}, {"tasks", std::move(tasks)},
-          {"hcas", std::move(hcas)}, {"notes", notes_json(notes)}};
+  return {{"host", plan.host},
+          {"platform", plan.platform},
+          {"profile", plan.profile},
+          {"profile_why", plan.profile_why},
+          {"profile_where", plan.profile_where.empty() ? Json(nullptr) : Json(plan.profile_where)},
+          {"env", settings_json(plan.env)},
+          {"kept", std::move(kept)},
+          {"tasks", std::move(tasks)},
+          {"hcas", std::move(hcas)},
+          {"notes", notes_json(notes)}};
 }
 
 std::string text_of(const Json& document) {

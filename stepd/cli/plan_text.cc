@@ -91,10 +91,15 @@ std::string notes_text(const std::vector<Note>& notes, const Style& style) {
 
 std::string plan_text(const Plan& plan, const Style& style) {
   std::string profile = plan.profile.empty() ? "none" : plan.profile;
-  return fmt::format("host      {}\nplatform  {}\nprofile   {}\n", plan.host.empty() ? "unknown" : printable(plan.host),
-                     printable(plan.platform), printable(profile)) +
-         environment_text(plan, style) + kept_text(plan, style) + hcas_text(plan, style) + tasks_text(plan, style) +
-         notes_text(plan.notes, style);
+  std::string out =
+      fmt::format("host      {}\nplatform  {}\nprofile   {}\n", plan.host.empty() ? "unknown" : printable(plan.host),
+                  printable(plan.platform), printable(profile));
+  if (!plan.profile_where.empty())
+    out += paragraph(
+        printable(plan.profile_why.empty() ? plan.profile_where : plan.profile_why + " (" + plan.profile_where + ")"),
+        10, 10);
+  return out + environment_text(plan, style) + kept_text(plan, style) + hcas_text(plan, style) +
+         tasks_text(plan, style) + notes_text(plan.notes, style);
 }
 
 }  // namespace nccltune::cli

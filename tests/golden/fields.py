@@ -22,12 +22,14 @@ class Map:
         self.kind = kind
 
 
-SETTING = {"name": text, "value": text, "rule": text, "why": text}
+SETTING = {"name": text, "value": text, "rule": text, "why": text, "where": Maybe(text)}
 NOTE = {"object": text, "text": text}
 PLAN = {
     "host": text,
     "platform": text,
     "profile": text,
+    "profile_why": text,
+    "profile_where": Maybe(text),
     "env": [SETTING],
     "kept": [{"name": text, "value": text, "source": text}],
     "tasks": [{"local_id": int, "gpus": [text], "hcas": [text], "cpus": Maybe(text), "mem_node": Maybe(int),

@@ -92,6 +92,28 @@ test_policy_mode_off() {
   once "$(cat stderr)" "nccl-tune: .*mode: off"
 }
 
+# A drop-in with a fault is left out with one line; the main file and the other drop-ins count.
+test_drop_in_that_is_broken() {
+  local env
+  mkdir policy.d
+  chmod 755 policy.d
+  printf 'profiles: [{name: a, env: {NCCL_IB_TC: 41}}]\n' >policy.d/10.yaml
+  printf 'profles: []\n' >policy.d/20.yaml
+  policy "$n1" 'exclude_hcas: [mlx5_0]'
+  env=$(environment "$n1" --nccl-tune)
+  has "$env" '^NCCL_IB_HCA==mlx5_1:1,mlx5_2:1'
+  has "$env" '^NCCL_IB_TC=41$'
+  once "$(cat stderr)" "nccl-tune: $PWD/policy.d/20.yaml:1:1: unknown key 'profles'; .*; left out, the rest of the policy stands"
+  once "$(cat stderr)" "nccl-tune: "
+  strict_fails "$n1"
+}
+
+test_mode_off_of_a_broken_file() {
+  policy "$n1" 'mode: off
+exclud_hcas: [mlx5_1]'
+  untouched "$(environment "$n1" --nccl-tune)"
+}
+
 test_sysfs_empty() {
   mkdir -p empty/sys empty/proc
   plugstack "$n1" "root=$PWD/empty"

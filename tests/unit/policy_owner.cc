@@ -41,7 +41,7 @@ class PolicyOwner : public ::testing::Test {
       std::string text = "setresuid failed";
       if (setresuid(real, effective, 0) == 0) {
         const Result<Policy> policy = load_policy(path, drop_in);
-        text = policy ? "" : policy.error().text();
+        text = !policy ? policy.error().text() : policy->left_out.empty() ? "" : policy->left_out.front().text();
       }
       const ssize_t written = ::write(ends[1], text.data(), text.size());
       _exit(written == static_cast<ssize_t>(text.size()) ? 0 : 1);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <map>
 
 #include "machines/machine.h"
 #include "policy/policy.h"
@@ -142,8 +143,61 @@ TEST_F(PolicyFile, DropInsComeFirst) {
   EXPECT_EQ(policy.profiles[1].net_plugin, "p");
   EXPECT_EQ(policy.profiles[2].name, "x");
   EXPECT_EQ(policy.sources.size(), 3u);
-  write("d/30.yaml", "what: ever\n");
-  EXPECT_THAT(error_of(path, folder + "/d"), HasSubstr("/d/30.yaml:1:1: unknown key"));
+}
+
+TEST_F(PolicyFile, ABrokenDropInIsLeftOutAndTheRestStands) {
+  const std::string path = write("a.yaml", "mode: off\nprofiles: [{name: x}]\n");
+  ASSERT_EQ(mkdir((folder + "/d").c_str(), 0755), 0);
+  write("d/10.yaml", "profiles: [{name: y}]\nwhat: ever\n");
+  write("d/20.yaml", "profiles: [}\n");
+  write("d/30.yaml", "profiles: [{name: z}]\n");
+  write("d/40.yaml", "profiles: [{name: w}]\n", 0666);
+  ASSERT_EQ(symlink(path.c_str(), (folder + "/d/50.yaml").c_str()), 0);
+  const Policy policy = *load_policy(path, folder + "/d");
+  EXPECT_EQ(policy.mode, Mode::off);
+  ASSERT_EQ(policy.profiles.size(), 2u);
+  EXPECT_EQ(policy.profiles[0].name, "z");
+  EXPECT_EQ(policy.profiles[1].name, "x");
+  ASSERT_EQ(policy.left_out.size(), 4u);
+  EXPECT_THAT(policy.left_out[0].text(), HasSubstr("/d/10.yaml:2:1: unknown key 'what'"));
+  EXPECT_THAT(policy.left_out[1].text(), HasSubstr("/d/20.yaml:1:"));
+  EXPECT_THAT(policy.left_out[2].text(), HasSubstr("/d/40.yaml: others than its owner may write it"));
+  EXPECT_THAT(policy.left_out[3].text(), HasSubstr("/d/50.yaml: a symbolic link is not followed"));
+  EXPECT_EQ(policy.sources.size(), 2u);
+}
+
+TEST_F(PolicyFile, AFolderThatIsALinkIsNotFollowed) {
+  const std::string path = write("a.yaml", "profiles: [{name: x}]\n");
+  ASSERT_EQ(mkdir((folder + "/real").c_str(), 0755), 0);
+  write("real/10.yaml", "profiles: [{name: y}]\n");
+  ASSERT_EQ(symlink("real", (folder + "/d").c_str()), 0);
+  const Policy policy = *load_policy(path, folder + "/d");
+  EXPECT_EQ(policy.profiles.size(), 1u);
+  ASSERT_EQ(policy.left_out.size(), 1u);
+  EXPECT_EQ(policy.left_out[0].text(), folder + "/d: a symbolic link is not followed; name the folder itself");
+}
+
+// A typing error elsewhere in a file does not take the brake off; a file of somebody else's pulls none.
+TEST_F(PolicyFile, BrakesOfABrokenFileCount) {
+  const std::string none = folder + "/none";
+  const std::string path = write("a.yaml", "mode: off\nbind: false\nexclud_hcas: [a]\nfabric_subnet: 10.0.0.0/8\n");
+  const Policy policy = load_what_stands(path, none);
+  EXPECT_EQ(policy.mode, Mode::off);
+  EXPECT_FALSE(policy.bind);
+  EXPECT_FALSE(policy.fabric_subnet);
+  ASSERT_EQ(policy.left_out.size(), 1u);
+  EXPECT_THAT(policy.left_out[0].text(), HasSubstr("unknown key 'exclud_hcas'"));
+  EXPECT_EQ(load_what_stands(write("b.yaml", "mode: on\nbind: true\nx: y\n"), none).mode, Mode::on);
+  EXPECT_EQ(load_what_stands(write("c.yaml", "mode: off\nprofiles: [}\n"), none).mode, Mode::on);
+  EXPECT_EQ(load_what_stands(write("d.yaml", "mode: off\n", 0666), none).mode, Mode::on);
+  EXPECT_EQ(load_what_stands(write("e.yaml", "mode: [off]\n"), none).mode, Mode::on);
+
+  ASSERT_EQ(mkdir((folder + "/d").c_str(), 0755), 0);
+  write("d/10.yaml", "mode: show\nx: y\n");
+  write("d/20.yaml", "mode: on\nz: y\n");  // a broken file lets go of nothing
+  EXPECT_EQ(load_what_stands(write("f.yaml", "mode: on\n"), folder + "/d").mode, Mode::show);
+  EXPECT_EQ(load_what_stands(folder + "/nosuch.yaml", folder + "/d").mode, Mode::show);
+  EXPECT_EQ(load_what_stands(folder + "/nosuch.yaml", folder + "/d").left_out.size(), 3u);
 }
 
 // ---- profiles
@@ -184,6 +238,39 @@ profiles:
   EXPECT_EQ(plan_node(machine.node, policy, forced).platform, "right");
   forced.profile = "nonsense";
   EXPECT_EQ(plan_node(machine.node, policy, forced).profile, "right");
+}
+
+TEST(Profiles, AnExtendedOneKeepsTheValuesOfItsBase) {
+  NodeBuilder machine;
+  machine.gpus({0, 1});
+  const Policy policy = with_profiles(R"(
+profiles:
+  - {name: tuned, extends: oci, why: measured, env: {NCCL_IB_TC: 106, NCCL_MIN_CTAS: 32}}
+  - {name: oci, extends: root, why: the vendor sets it, env: {NCCL_IB_TC: 41, NCCL_IB_SL: 3}}
+  - {name: root, net_plugin: gib, env: {NCCL_IB_SL: 4, NCCL_IB_TIMEOUT: {value: 22, why: flaps}}}
+  - {name: lost, extends: nowhere, env: {X: 1}}
+  - {name: circle, extends: circle, env: {X: 1}}
+)");
+  const Plan plan = plan_node(machine.node, policy, {});
+  EXPECT_EQ(plan.profile, "tuned");
+  EXPECT_EQ(plan.profile_why, "measured");
+  EXPECT_EQ(plan.profile_where, "p.yaml:3");
+  EXPECT_EQ(value_of(plan.env, "NCCL_IB_TC"), "106");
+  EXPECT_EQ(value_of(plan.env, "NCCL_MIN_CTAS"), "32");
+  EXPECT_EQ(value_of(plan.env, "NCCL_IB_SL"), "3");
+  EXPECT_EQ(value_of(plan.env, "NCCL_IB_TIMEOUT"), "22");
+  std::map<std::string, EnvSetting> set;
+  for (const EnvSetting& setting : plan.env) set[setting.name] = setting;
+  EXPECT_EQ(set["NCCL_IB_SL"].why, "the vendor sets it (p.yaml:4).");
+  EXPECT_EQ(set["NCCL_IB_SL"].where, "p.yaml:4");
+  EXPECT_EQ(set["NCCL_IB_TC"].where, "p.yaml:3");
+  EXPECT_EQ(set["CUDA_DEVICE_ORDER"].where, "");
+  Step step;
+  step.profile = "lost";
+  EXPECT_EQ(notes_of(plan_node(machine.node, policy, step).notes, "profile lost"),
+            "extends 'nowhere', which the policy does not have (p.yaml:6)");
+  step.profile = "circle";
+  EXPECT_THAT(notes_of(plan_node(machine.node, policy, step).notes, "profile circle"), HasSubstr("which extends it"));
 }
 
 TEST(Profiles, PluginFabricLeavesNcclIbAlone) {

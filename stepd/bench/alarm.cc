@@ -10,7 +10,6 @@ namespace nccltune::bench {
 namespace {
 
 constexpr int kFanOut = 16;  // 4,000 tasks are three levels deep
-constexpr const char* kKey = "alarm";
 
 }  // namespace
 
@@ -29,8 +28,11 @@ struct Alarm::Shared {
   std::optional<std::string> heard;
 };
 
-Alarm::Alarm(World& world)
-    : shared_(std::make_shared<Shared>()), world_(world), event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+Alarm::Alarm(World& world, std::string key)
+    : shared_(std::make_shared<Shared>()),
+      world_(world),
+      key_(std::move(key)),
+      event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 Alarm::~Alarm() {
   {
@@ -46,7 +48,7 @@ void Alarm::raise(const std::string& text) {
     const std::lock_guard guard(shared_->lock);
     if (std::exchange(shared_->raised, true)) return;
   }
-  if (!world_.put(kKey, text)) world_.commit();
+  if (!world_.put(key_, text)) world_.commit();
 }
 
 std::optional<std::string> Alarm::heard() {
@@ -63,7 +65,8 @@ void Alarm::watch(bool on) {
     shared_->changed.notify_all();
   }
   if (!on || std::exchange(started_, true)) return;
-  std::thread([shared = shared_, world = &world_, event = event_,
+  // The thread may outlive this object, in a PMIx call: what it needs is its own or the world's.
+  std::thread([shared = shared_, world = &world_, event = event_, key = key_,
                neighbours = alarm_neighbours(place.rank, place.size)] {
     auto pause = std::chrono::milliseconds(200);
     std::unique_lock guard(shared->lock);
@@ -73,7 +76,7 @@ void Alarm::watch(bool on) {
       if (shared->stop) return;
       for (const int rank : neighbours) {
         guard.unlock();
-        auto text = world->get(rank, kKey, Clock::now());
+        auto text = world->get(rank, key, Clock::now());
         guard.lock();
         if (shared->stop) return;
         if (text && *text) {
@@ -82,7 +85,7 @@ void Alarm::watch(bool on) {
           (void)!write(event, &one, sizeof one);
           const bool pass_on = !std::exchange(shared->raised, true);
           guard.unlock();
-          if (pass_on && !world->put(kKey, **text)) world->commit();
+          if (pass_on && !world->put(key, **text)) world->commit();
           return;
         }
       }

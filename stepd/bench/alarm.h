@@ -20,7 +20,8 @@ std::vector<int> alarm_neighbours(int rank, int size);
 
 class Alarm {
  public:
-  explicit Alarm(World& world);
+  // `key`: of no other alarm of this step.
+  explicit Alarm(World& world, std::string key = "alarm");
   ~Alarm();  // does not wait for a PMIx call that is under way
   Alarm(const Alarm&) = delete;
 
@@ -36,6 +37,7 @@ class Alarm {
   struct Shared;
   std::shared_ptr<Shared> shared_;
   World& world_;
+  std::string key_;
   int event_;
   bool started_ = false;
 };

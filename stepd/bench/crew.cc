@@ -16,7 +16,6 @@ namespace {
 
 constexpr double kAloneBeforeAsking = 1;  // seconds of waiting before other tasks are asked for an alarm
 constexpr double kKeyPatience = 120;      // seconds that a worker waits for a peer's key
-constexpr const char* kStorePrefix = "s/";
 
 // The rank that sets a key, from the key's front: "3/mesh", and "rank_3/mesh", for Gloo names its keys "rank_3".
 std::optional<int64_t> owner_of(const std::string& key) {
@@ -52,8 +51,13 @@ std::string process_state(pid_t pid) {
 
 }  // namespace
 
-Crew::Crew(World& world, Alarm& alarm, int signal_fd, int first_rank, int per_task)
-    : world_(world), alarm_(alarm), signal_fd_(signal_fd), first_rank_(first_rank), per_task_(per_task) {}
+Crew::Crew(World& world, Alarm& alarm, int signal_fd, int first_rank, int per_task, std::string store)
+    : world_(world),
+      alarm_(alarm),
+      signal_fd_(signal_fd),
+      first_rank_(first_rank),
+      per_task_(per_task),
+      store_(std::move(store)) {}
 
 std::optional<Fault> Crew::start(const std::vector<WorkerProcess::Start>& workers) {
   for (const WorkerProcess::Start& start : workers) {
@@ -208,7 +212,7 @@ void Crew::serve_store_set(const Message& message) {
   if (end == std::string::npos) return;
   const std::string key = message.payload.substr(0, end), value = message.payload.substr(end + 1);
   own_keys_[key] = value;
-  if (world_.place().size > 1 && !world_.put(kStorePrefix + key, value)) world_.commit();
+  if (world_.place().size > 1 && !world_.put(store_ + key, value)) world_.commit();
 }
 
 // Each key is asked for a moment; the others and the workers' pipes get their turn in between.
@@ -222,7 +226,7 @@ void Crew::serve_wanted_keys() {
       const auto at = own_keys_.find(wanted.key);
       if (at != own_keys_.end()) value = at->second;
     } else if (task >= 0 && task < world_.place().size) {
-      auto got = world_.get(task, kStorePrefix + wanted.key, in_seconds(0.02));
+      auto got = world_.get(task, store_ + wanted.key, in_seconds(0.02));
       if (got && *got) value = std::move(*got);
     } else {
       wanted.deadline = Clock::now();  // nobody owns it

@@ -28,8 +28,9 @@ struct Fault {
 class Crew {
  public:
   // `first_rank` is that of the first worker; `per_task` workers in each task of the world. `signal_fd`: a signalfd, or
-  // -1.
-  Crew(World& world, Alarm& alarm, int signal_fd, int first_rank, int per_task);
+  // -1. `store`: before the keys that the workers set for each other; a step that has several crews, one after the
+  // other, gives each its own.
+  Crew(World& world, Alarm& alarm, int signal_fd, int first_rank, int per_task, std::string store = "s/");
 
   std::optional<Fault> start(const std::vector<WorkerProcess::Start>& workers);
 
@@ -84,7 +85,7 @@ class Crew {
   std::vector<Member> members_;
   std::vector<WantedKey> wanted_;
   std::map<std::string, std::string> own_keys_;
-  std::string work_;
+  std::string work_, store_;
 };
 
 }  // namespace nccltune::bench

@@ -80,6 +80,13 @@ void take_line(DataPath& path, std::string_view line) {
       path.any = true;
     }
   if (const auto name = after(line, "Assigned NET plugin "); !name.empty()) path.network = word(name), path.any = true;
+  // "NCCL INFO NCCL_PROTO set by environment to Simple." (2.18 to 2.30), "NCCL INFO NCCL_SOCKET_IFNAME set to eth0".
+  for (const std::string_view mark : {" set by environment to ", " set to "})
+    if (const size_t end = line.find(mark); end != std::string_view::npos) {
+      const size_t start = line.rfind(' ', end - 1);
+      const std::string_view name = line.substr(start + 1, end - start - 1);
+      if (name.starts_with("NCCL_")) path.settings.emplace(name);
+    }
   if (line.find("Connected NVLS tree") != std::string_view::npos) path.nvls = true;
   if (line.find("NVLS multicast support is available") != std::string_view::npos) path.any = true;
   if (const auto mnnvl = after(line, "MNNVL 1 cliqueId"); !mnnvl.empty()) path.mnnvl = true;

@@ -18,6 +18,7 @@ struct DataPath {
   bool nvls = false, mnnvl = false, sharp = false;
   bool no_ib_device = false;
   std::set<std::string> algorithms;   // "RING", "NVLS", "TREE"
+  std::set<std::string> settings;     // variables that NCCL said it read: "NCCL_PROTO"
   std::vector<std::string> warnings;  // "NCCL WARN" lines, without their head; each once
   bool any = false;                   // the log held a line that was understood
 };

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "bench/text.h"
+
 namespace nccltune::bench {
 namespace {
 
@@ -65,6 +67,33 @@ uint64_t largest_message(uint64_t free_bytes, uint64_t total_bytes, int share, b
   const uint64_t of_total = total_bytes > reserve ? total_bytes - reserve : total_bytes / 2;
   const uint64_t of_free = free_bytes > 2 * kGiB ? free_bytes - kGiB : free_bytes / 2;
   return std::min(of_total, of_free) / buffers;
+}
+
+Schedule schedule_of(const Options& options, const std::vector<TaskRecord>& tasks, int ranks) {
+  Schedule schedule;
+  const auto refuse = [&schedule](std::string text) {
+    schedule.refusal = std::move(text);
+    return schedule;
+  };
+  const uint64_t limit = largest_message(tasks, options.check > 0);
+  schedule.max_bytes = std::min(options.max_bytes, limit);
+  uint32_t types = ~0u;
+  for (const TaskRecord& task : tasks)
+    for (const WorkerRecord& worker : task.workers) types &= worker.types;
+  if (!options.all_types)
+    for (const auto type : options.types)
+      if (!(types >> static_cast<uint32_t>(type) & 1))
+        return refuse(print("-d: this library or device has no %s", std::string(type_name(type)).c_str()));
+  schedule.sweeps = sweeps_of(options, ranks, types);
+  if (schedule.max_bytes < options.min_bytes)
+    return refuse(print("-b: %s is more than memory allows, %s", human_size(options.min_bytes).c_str(),
+                        human_size(limit).c_str()));
+  if (info_of(options.collective).has_root && options.root >= ranks)
+    return refuse(print("-r: there is no rank %d among %d", options.root, ranks));
+  if (schedule.sweeps.empty()) return refuse("-d: this library has none of the datatypes that were asked for");
+  if (options.collective == protocol::Collective::hypercube && (ranks & (ranks - 1)))
+    return refuse(print("hypercube: needs a power of two of ranks, not %d", ranks));
+  return schedule;
 }
 
 }  // namespace nccltune::bench

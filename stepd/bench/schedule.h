@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "bench/options.h"
+#include "bench/record.h"
 
 namespace nccltune::bench {
 
@@ -30,5 +32,13 @@ std::vector<uint64_t> warmup_sizes_of(const Options& options, uint64_t max_bytes
 // (NVIDIA/nccl-tests#220): the free memory bounds ours as well. `host`: half of what is free, for a machine still
 // works.
 uint64_t largest_message(uint64_t free_bytes, uint64_t total_bytes, int share, bool check, bool host);
+
+// What these tasks can do of what was asked for.
+struct Schedule {
+  uint64_t max_bytes = 0;  // in force: memory may allow less than options.max_bytes
+  std::vector<Sweep> sweeps;
+  std::string refusal;  // why nothing can be measured, one line; "": it can
+};
+Schedule schedule_of(const Options& options, const std::vector<TaskRecord>& tasks, int ranks);
 
 }  // namespace nccltune::bench

@@ -10,6 +10,7 @@
 
 #include "bench/choose_worker.h"
 #include "bench/environment.h"
+#include "bench/launch.h"
 #include "bench/options.h"
 #include "bench/report.h"
 #include "bench/world.h"
@@ -39,6 +40,7 @@ struct TrialFault {
     signal,      // SIGINT, SIGTERM, SIGHUP: the user's word; no further trial runs
     lost,        // a task of the step answers no longer; no further trial runs
   } kind{};
+  protocol::FailureKind failure = protocol::FailureKind::internal;  // of a worker that said why
   int rank = -1;                   // of the worker that is the likeliest cause; -1: none
   std::string text;                // one line
   std::vector<std::string> lines;  // text, then where the other ranks were and what NCCL said last
@@ -51,7 +53,8 @@ struct TrialResult {
   std::optional<TrialFault> fault;
   double seconds = 0;                  // wall time, rank 0's
   std::vector<std::string> data_path;  // NCCL's own words on rank 0, one line each; empty: it told nothing
-  std::string library;                 // "NCCL 2.28.3"; "" when no worker came up
+  std::vector<std::string> settings;   // variables that NCCL's log on rank 0 says it read
+  std::string library, device;         // "NCCL 2.28.3", "NVIDIA H200", of rank 0; "": no worker came up
 
   // The command must end: what it has is all there will be.
   bool over() const {
@@ -61,10 +64,11 @@ struct TrialResult {
 
 class TrialRunner {
  public:
-  // `base`: how each size is measured (iterations, check, workers a task, timeout); its collective, sizes, datatypes and
-  // root are those of the works instead. `environment`: this task's own. `signal_fd`: a signalfd, or -1. The world
+  // `base`: how each size is measured (iterations, check, workers a task, timeout); its collective, sizes, datatypes
+  // and root are those of the works instead. `environment`: this task's own. `signal_fd`: a signalfd, or -1. The world
   // outlives the runner.
   TrialRunner(Options base, Variables environment, World& world, ChosenWorker worker, int signal_fd);
+  TrialRunner(const TrialRunner&) = delete;
 
   // Collective over the tasks of the step: all call it with the same arguments in the same order. `seconds`: bound for
   // the whole trial, hung beyond it; the timeout of `base` bounds each phase within. Never throws.
@@ -77,8 +81,15 @@ class TrialRunner {
   int ranks() const { return world_.place().size * base_.workers(); }
   bool reports() const { return world_.place().rank == 0; }
   int trials() const { return trials_; }  // so far
+  const Variables& environment() const { return environment_; }
 
  private:
+  std::optional<Fault> measure(Launch& launch, const Options& options, const std::vector<Work>& works, Deadline end,
+                               double& longest_wait, TrialResult& result);
+  void settle(Launch& launch, std::optional<Fault> fault, double longest_wait, Clock::time_point began,
+              TrialResult& result);
+  TrialResult no_further(const std::string& why) const;
+
   Options base_;
   Variables environment_;
   World& world_;

@@ -17,8 +17,6 @@
 
 #include "bench/text.h"
 
-extern char** environ;
-
 namespace nccltune::bench {
 namespace {
 
@@ -44,15 +42,9 @@ struct Pipe {
   }
 };
 
-std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& added) {
+std::vector<std::string> environment_with(const Changes& changes) {
   std::vector<std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    bool replaced = false;
-    for (const auto& [name, value] : added) replaced |= text.starts_with(name + "=");
-    if (!replaced) result.emplace_back(text);
-  }
-  for (const auto& [name, value] : added) result.push_back(name + "=" + value);
+  for (const auto& [name, value] : changed(own_environment(), changes)) result.push_back(name + "=" + value);
   return result;
 }
 

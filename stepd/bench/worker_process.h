@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bench/clock.h"
+#include "bench/environment.h"
 #include "bench/frame.h"
 
 namespace nccltune::bench {
@@ -21,8 +22,8 @@ class WorkerProcess {
  public:
   struct Start {
     std::string program;
-    std::string label;                                             // "rank 3", before every line of its output
-    std::vector<std::pair<std::string, std::string>> environment;  // added to ours
+    std::string label;    // "rank 3", before every line of its output
+    Changes environment;  // over ours
   };
   static Result<std::unique_ptr<WorkerProcess>> start(const Start& start);
   ~WorkerProcess();  // kills and reaps

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/launch.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "bench/text.h"
+
+namespace nccltune::bench {
+namespace {
+
+constexpr const char* kFaultMark = "FAULT ";  // instead of a record: "FAULT 2 text", the number a FailureKind
+
+Fault of_world(const Error& error) { return Fault{Fault::Kind::hung, -1, error.text(), error.remedy}; }
+
+const Fault kShortAnswer{Fault::Kind::failed, -1, "the worker's answer is too short; is it of this build?", ""};
+
+}  // namespace
+
+Launch::Launch(const Options& options, const Variables& environment, const ChosenWorker& worker, World& world,
+               int signal_fd, Setting setting)
+    : options_(options),
+      worker_(worker),
+      world_(world),
+      number_(setting.number),
+      changes_(std::move(setting.environment)),
+      environment_(changed(environment, changes_)),
+      one_of_many_(setting.one_of_many),
+      alarm_(world, key("alarm")),
+      crew_(world, alarm_, signal_fd, first_rank(), per_task(), key("s") + "/") {}
+
+Launch::~Launch() {
+  crew_.kill_all();
+  for (const std::string& file : log_files_) unlink(file.c_str());
+}
+
+std::string Launch::key(const char* name) const { return print("%s.%d", name, number_); }
+
+std::optional<Fault> Launch::start() {
+  const auto began = Clock::now();
+  early_ = start_workers();
+  if (!early_) early_ = open_devices();
+  times_.start = seconds_since(began);
+  if (early_ && early_->kind == Fault::Kind::signal && !one_of_many_) return early_;
+  return exchange_records();
+}
+
+std::optional<Fault> Launch::start_workers() {
+  std::vector<WorkerProcess::Start> starts;
+  for (int i = 0; i < per_task(); ++i) {
+    WorkerProcess::Start start;
+    start.program = worker_.program;
+    start.label = print("rank %d", first_rank() + i);
+    start.environment = changes_;
+    if (worker_.kind == "nccl" && options_.data_path && !environment_.count("NCCL_DEBUG")) {
+      char name[] = "/tmp/nccl-tune-log-XXXXXX";  // private: mkstemp makes it 0600
+      const int fd = mkstemp(name);
+      if (fd >= 0) {
+        close(fd);
+        log_files_.push_back(name);
+        for (const auto& [variable, value] : {std::pair("NCCL_DEBUG", "INFO"),
+                                              {"NCCL_DEBUG_SUBSYS", "INIT,ENV,NET,GRAPH,TUNING"},
+                                              {"NCCL_DEBUG_FILE", static_cast<const char*>(name)}})
+          start.environment.emplace_back(variable, value);
+      }
+    }
+    starts.push_back(std::move(start));
+  }
+  return crew_.start(starts);
+}
+
+std::optional<Fault> Launch::open_devices() {
+  const auto wanted = environment_.find("NCCL_TESTS_DEVICE");
+  const auto base = wanted == environment_.end() ? std::nullopt : parse_integer(wanted->second, 0, 1 << 16);
+  std::vector<std::optional<std::string>> payloads;
+  for (int i = 0; i < crew_.size(); ++i) {
+    protocol::Setup setup;
+    // The worker takes the only device where it sees but one.
+    setup.device = static_cast<int32_t>(base.value_or(world_.place().local_rank * per_task())) + i;
+    setup.registration = options_.registration;
+    setup.check = options_.check;
+    setup.unalign = static_cast<uint32_t>(options_.unalign);
+    setup.fault = options_.fault;
+    setup.fault_rank = options_.fault_rank;
+    setup.fault_element = options_.fault_element;
+    payloads.emplace_back(bytes_of(setup));
+  }
+  auto answers = crew_.ask(protocol::Kind::setup, payloads, protocol::Kind::ready, options_.timeout);
+  if (answers.fault) return answers.fault;
+  for (const auto& answer : answers.of) {
+    const auto ready = answer->as<protocol::Ready>();
+    if (!ready) return kShortAnswer;
+    ready_.push_back(*ready);
+  }
+  return std::nullopt;
+}
+
+std::optional<Fault> Launch::make_ids(TaskRecord& record) {
+  std::vector<std::optional<std::string>> asked(crew_.size());
+  for (const int root : root_ranks(ranks()))
+    if (root / per_task() == world_.place().rank) asked[root % per_task()] = "";
+  auto answers = crew_.ask(protocol::Kind::make_id, asked, protocol::Kind::id, options_.timeout);
+  for (int i = 0; i < crew_.size(); ++i) {
+    record.workers.push_back(record_of(ready_[i]));
+    if (answers.of[i]) record.workers.back().id = answers.of[i]->payload;
+  }
+  return answers.fault;
+}
+
+std::optional<Fault> Launch::exchange_records() {
+  const auto began = Clock::now();
+  TaskRecord record{NCCLTUNE_VERSION, worker_.kind, hash_options(options_), world_.place().node, {}};
+  if (!early_) early_ = make_ids(record);
+  const std::string text = early_ ? kFaultMark + std::to_string(static_cast<int>(early_->failure)) + " " +
+                                        early_->text + (early_->remedy.empty() ? "" : "; " + early_->remedy)
+                                  : pack(record);
+  if (auto error = world_.put(key("record"), text)) return of_world(*error);
+  if (auto error = world_.commit()) return of_world(*error);
+  if (auto error = world_.fence(true, in_seconds(patience()))) return early_ ? *early_ : of_world(*error);
+  auto fault = read_records();
+  times_.exchange = seconds_since(began);
+  return fault;
+}
+
+double Launch::patience() const { return one_of_many_ ? 3 * options_.timeout + 30 : options_.timeout; }
+
+std::optional<Fault> Launch::read_records() {
+  std::vector<std::string> faults;
+  auto kind = protocol::FailureKind::usage;
+  for (int task = 0; task < world_.place().size; ++task) {
+    auto bytes = world_.get(task, key("record"), in_seconds(10));
+    if (!bytes) return of_world(bytes.error());
+    if (*bytes && (*bytes)->starts_with(kFaultMark)) {
+      const size_t blank = (*bytes)->find(' ', std::strlen(kFaultMark));
+      kind = static_cast<protocol::FailureKind>(std::atoi((*bytes)->c_str() + std::strlen(kFaultMark)));
+      faults.push_back((*bytes)->substr(blank + 1));
+      continue;
+    }
+    auto parsed = *bytes ? unpack(**bytes) : std::nullopt;
+    if (parsed)
+      tasks_.push_back(std::move(*parsed));
+    else
+      faults.push_back(print("task %d: %s", task, *bytes ? "its record is of another build" : "it left no record"));
+  }
+  if (faults.empty()) faults = contradictions(tasks_);
+  // All tasks have read the same, and end alike.
+  if (!faults.empty()) return Fault{Fault::Kind::failed, -1, join(faults, "\n"), "", kind};
+  return std::nullopt;
+}
+
+std::optional<Fault> Launch::connect(uint64_t max_bytes) {
+  const auto began = Clock::now();
+  std::string ids;
+  int count = 0;
+  uint32_t id_bytes = 0;
+  const bool scalable = [&] {  // ncclCommInitRankScalable
+    for (const TaskRecord& task : tasks_)
+      for (const WorkerRecord& worker : task.workers)
+        if (worker.library_code < 22300) return false;
+    return true;
+  }();
+  for (const int root : root_ranks(ranks())) {
+    const std::string& id = tasks_[root / per_task()].workers[root % per_task()].id;
+    if (count > 0 && !scalable) break;
+    ids += id;
+    id_bytes = static_cast<uint32_t>(id.size());
+    ++count;
+  }
+  std::vector<std::optional<std::string>> payloads;
+  for (int i = 0; i < crew_.size(); ++i) {
+    protocol::Connect connect;
+    connect.ranks = ranks();
+    connect.rank = first_rank() + i;
+    connect.ids = count;
+    connect.id_bytes = id_bytes;
+    connect.max_bytes = max_bytes;
+    connect.cta_policy = options_.cta_policy;
+    payloads.emplace_back(std::string(bytes_of(connect)) + ids);
+  }
+  // NCCL's bootstrap costs about 1 s for 1,000 ranks; a slow container or address look-up much more.
+  auto answers =
+      crew_.ask(protocol::Kind::connect, payloads, protocol::Kind::connected, options_.timeout + ranks() * 0.05);
+  if (answers.fault) return answers.fault;
+  for (const auto& answer : answers.of)
+    if (const auto connected = answer->as<protocol::Connected>()) {
+      times_.library = std::max(times_.library, connected->seconds);
+      library_bytes_ = std::max(library_bytes_, connected->device_bytes);
+    }
+  times_.connect = seconds_since(began);
+  return std::nullopt;
+}
+
+}  // namespace nccltune::bench

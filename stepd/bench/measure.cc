@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/measure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <ctime>
+
+#include "bench/text.h"
+
+namespace nccltune::bench {
+namespace {
+
+constexpr int kFirstBatch = 10;  // iterations; 6 are the fewest that give an interval
+
+void take_half(const CollectiveInfo& info, const protocol::CaseResult& result, const protocol::Placement& placement,
+               std::string_view& samples, int ranks, size_t skip, Half& half) {
+  half.ran = placement.ran != 0;
+  half.checked = placement.checked != 0;
+  half.seconds = placement.seconds;
+  half.cpu_seconds = placement.cpu_seconds;
+  half.algbw = algorithm_gbs(info, result.bytes, placement.seconds, ranks);
+  half.busbw = bus_gbs(info, half.algbw, ranks);
+  half.wrong += placement.wrong;
+  half.bad_ranks += placement.bad_ranks;
+  if (placement.first.rank >= 0 && half.wrong_rank < 0) {
+    half.wrong_rank = placement.first.rank;
+    half.wrong_element = placement.first.element;
+    half.expected = text_of(placement.first.expected);
+    half.found = text_of(placement.first.found);
+  }
+  const size_t bytes =
+      std::min<size_t>(placement.samples, samples.size() / sizeof(protocol::Sample)) * sizeof(protocol::Sample);
+  const size_t had = half.samples.size();
+  half.samples.resize(had + bytes / sizeof(protocol::Sample));
+  std::memcpy(half.samples.data() + had, samples.data(), bytes);
+  samples.remove_prefix(bytes);
+  half.summary = summarise(half.samples, skip, ranks);
+}
+
+}  // namespace
+
+Measurement::Measurement(Launch& launch, const Options& options, uint64_t max_bytes, Deadline end)
+    : launch_(launch), options_(options), max_bytes_(max_bytes), end_(end) {}
+
+// What a size may take is judged by the one before: no bound fits 8 B and 64 GiB, nor NVLink and TCP.
+double Measurement::patience_for(uint64_t bytes) {
+  const double growth = last_bytes_ > 0 ? std::max(1.0, static_cast<double>(bytes) / last_bytes_) : 1;
+  const double patience = options_.timeout + 10 * last_case_seconds_ * growth;
+  longest_wait_ = std::max(longest_wait_, patience);
+  return end_ == Deadline::max() ? patience : std::clamp(seconds_until(end_), 0.0, patience);
+}
+
+protocol::Case Measurement::case_of(const Sweep& sweep, uint64_t size) const {
+  protocol::Case job;
+  job.collective = options_.collective;
+  job.type = sweep.type;
+  job.op = sweep.op;
+  job.root = sweep.root;
+  job.bytes = size;
+  job.max_bytes = max_bytes_;
+  job.blocking = options_.blocking;
+  job.timeout_ms = options_.timeout_s * 1000;
+  return job;
+}
+
+Crew::Answers Measurement::ask(const protocol::Case& job) {
+  const auto began = Clock::now();
+  auto answers = launch_.crew().ask_all(protocol::Kind::run, std::string(bytes_of(job)), protocol::Kind::result,
+                                        patience_for(job.bytes));
+  if (answers.fault) return answers;
+  last_case_seconds_ = seconds_since(began);
+  last_bytes_ = job.bytes;
+  return answers;
+}
+
+std::optional<Fault> Measurement::warm_up(const Sweep& sweep) {
+  const std::string name(info_of(options_.collective).name);
+  for (const uint64_t size : warmup_sizes_of(options_, std::min(options_.max_bytes, max_bytes_))) {
+    protocol::Case job = case_of(sweep, size);
+    job.warmup = options_.warmup;
+    job.check = 0;
+    job.warm_only = 1;
+    launch_.crew().describe_work(name + ", " + human_size(size));
+    auto answers = ask(job);
+    if (answers.fault) return answers.fault;
+  }
+  return std::nullopt;
+}
+
+std::optional<Fault> Measurement::run_case(const protocol::Case& job, Row& row) {
+  launch_.crew().describe_work(print("%s, %s %s", std::string(info_of(options_.collective).name).c_str(),
+                                     human_size(job.bytes).c_str(), std::string(type_name(job.type)).c_str()));
+  auto answers = ask(job);
+  if (answers.fault) return answers.fault;
+  const Message& message = *answers.of.front();
+  const auto result = message.as<protocol::CaseResult>();
+  if (!result) return Fault{Fault::Kind::failed, -1, "the worker's answer is too short; is it of this build?", ""};
+  row.bytes = result->bytes;
+  row.elements = result->elements;
+  row.iterations += job.iterations;
+  row.stamp = std::time(nullptr);
+  std::string_view samples = message.after<protocol::CaseResult>();
+  const CollectiveInfo& info = info_of(job.collective);
+  const int ranks = launch_.ranks();
+  const size_t skip = row.iterations > options_.skip ? options_.skip : 0;
+  take_half(info, *result, result->out_of_place, samples, ranks, skip, row.out);
+  take_half(info, *result, result->in_place, samples, ranks, skip, row.in);
+  return std::nullopt;
+}
+
+// More batches of iterations until both medians are known as well as asked. Every task has the same samples, and so
+// decides alike; the clock, which differs, is bounded by the sum of the samples.
+std::optional<Fault> Measurement::narrow_interval(protocol::Case job, Row& row) {
+  constexpr int64_t kMostIterations = 100000;
+  const auto wide = [this](const Half& half) {
+    if (half.summary.count == 0) return false;
+    const auto width = half.summary.relative_half_width();
+    return !width || *width > *options_.ci;
+  };
+  const auto measured = [](const Half& half) { return half.summary.mean * static_cast<double>(half.summary.count); };
+  double out_total = row.out.seconds * job.iterations, in_total = row.in.seconds * job.iterations;
+  job.check = 0;
+  job.warmup = 0;
+  while ((wide(row.out) || wide(row.in)) && row.iterations < kMostIterations &&
+         measured(row.out) + measured(row.in) < options_.ci_seconds) {
+    const Half out = row.out, in = row.in;
+    job.iterations = static_cast<int32_t>(std::min<int64_t>(row.iterations, kMostIterations - row.iterations));
+    if (auto fault = run_case(job, row)) return fault;
+    out_total += row.out.seconds * job.iterations;
+    in_total += row.in.seconds * job.iterations;
+    // The verification of the first batch stands; the time shown is the mean over all batches.
+    row.out.checked = out.checked, row.in.checked = in.checked;
+  }
+  const int ranks = launch_.ranks();
+  const auto mean = [&](Half& half, double total) {
+    half.seconds = total / static_cast<double>(row.iterations);
+    half.algbw = algorithm_gbs(info_of(job.collective), row.bytes, half.seconds, ranks);
+    half.busbw = bus_gbs(info_of(job.collective), half.algbw, ranks);
+  };
+  mean(row.out, out_total);
+  mean(row.in, in_total);
+  return std::nullopt;
+}
+
+std::optional<Fault> Measurement::measure(const Sweep& sweep, uint64_t size, int64_t cycle, Row& row) {
+  protocol::Case job = case_of(sweep, size);
+  job.iterations = options_.ci ? kFirstBatch : options_.iterations;
+  job.warmup = 0;  // done for all sizes before
+  job.aggregate = options_.aggregate;
+  job.check = options_.check;
+  job.graph = options_.graph;
+  job.average = options_.average;
+  job.cpu_time = options_.cpu_time;
+  job.per_iteration = (options_.statistics || options_.per_iteration || options_.ci) && !options_.graph;
+
+  row.asked = size;
+  row.type = type_name(sweep.type);
+  row.op = op_name(sweep.op);
+  row.root = sweep.root;
+  row.cycle = cycle;
+  if (auto fault = run_case(job, row)) return fault;
+  return options_.ci ? narrow_interval(job, row) : std::nullopt;
+}
+
+}  // namespace nccltune::bench

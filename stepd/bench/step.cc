@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/step.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+
+#include <cstdio>
+
+namespace nccltune::bench {
+
+Result<Step> open_step(const Variables& environment, WorkerChoice choice, double timeout) {
+  const auto folder = environment.find("NCCLTUNE_WORKER_DIR");
+  auto worker = choose_worker(choice, folder == environment.end() ? "" : folder->second);
+  if (!worker) return worker.error();
+
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, number);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before PMIx starts its thread, which inherits it
+  const int signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+
+  auto world = open_world(environment, in_seconds(timeout));
+  if (!world) return world.error();
+  if ((*world)->place().rank == 0 && !worker->note.empty())
+    std::fprintf(stderr, "nccl-tune: %s\n", worker->note.c_str());
+  return Step{*world->release(), std::move(*worker), signal_fd};
+}
+
+}  // namespace nccltune::bench

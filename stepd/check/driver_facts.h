@@ -36,6 +36,7 @@ struct GpuHealth {
   std::optional<unsigned> power_cap_mw, default_power_cap_mw;
   std::optional<unsigned> pcie_generation, pcie_width, most_generation, most_width;
   std::vector<std::optional<bool>> links;  // NVLink 0, 1, ...: active; absent: the board has no such link
+  std::vector<std::string> link_ends;      // of the active ones: the BDF at the other end, "switch", or "" (not told)
   std::optional<Fabric> fabric;
 
   int active_links() const;
@@ -49,12 +50,18 @@ struct DriverFacts {
   struct Pair {
     size_t a = 0, b = 0;                  // indices of gpus, a < b
     int read = 0, write = 0, nvlink = 0;  // nvmlGpuP2PStatus_t: 0 OK, 1 CNS, 2 GNS, 3 TNS, 4 DR, 5 NS, 6 unknown
+    int links = 0;                        // NVLinks that join the two, directly or through switches
   };
   std::vector<Pair> pairs;
 };
 
 // The symbols of a library by name; nullptr where it lacks one (an older driver).
 using Symbols = std::function<void*(const char*)>;
+
+// NVLinks that join two GPUs, as nvidia-smi's NV# counts: those that end at each other, else those that both have to
+// switches, which join all. Where the other ends are not told (a guest that does not see its switches) the active ones
+// of the lesser GPU, if the driver says that the two reach each other by NVLink. Pure.
+int joining_links(const GpuHealth& a, const GpuHealth& b, bool reach_by_nvlink);
 
 // Asks the library. Never fails: error tells why nothing is known.
 DriverFacts read_driver(const Symbols& nvml);

@@ -109,19 +109,34 @@ std::optional<Fabric> fabric_of(const Library& nvml, Device device) {
   return std::nullopt;
 }
 
+std::string bdf_of(const PciInfo& pci) {
+  return fmt::format("{:04x}:{:02x}:{:02x}.0", pci.domain, pci.bus, pci.device);
+}
+
+std::string link_end(const Library& nvml, Device device, unsigned link) {
+  constexpr int kSwitch = 2;  // nvmlIntNvLinkDeviceType_t
+  int type = -1;
+  if (nvml.call("nvmlDeviceGetNvLinkRemoteDeviceType", device, link, &type) == kSuccess && type == kSwitch)
+    return "switch";
+  PciInfo pci{};
+  // A guest's driver answers with zeros for what the guest does not have.
+  if (nvml.call("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, link, &pci) != kSuccess || pci.device_id == 0) return "";
+  return bdf_of(pci);
+}
+
 void read_links(const Library& nvml, Device device, GpuHealth& gpu) {
   for (unsigned link = 0; link < kMaxLinks; ++link) {
     unsigned active = 0;
     const int rc = nvml.call("nvmlDeviceGetNvLinkState", device, link, &active);
     gpu.links.push_back(rc == kSuccess ? std::optional<bool>(active != 0) : std::nullopt);
+    if (rc == kSuccess && active) gpu.link_ends.push_back(link_end(nvml, device, link));
   }
 }
 
 GpuHealth read_gpu(const Library& nvml, Device device) {
   GpuHealth gpu;
   PciInfo pci{};
-  if (nvml.call("nvmlDeviceGetPciInfo_v3", device, &pci) == kSuccess)
-    gpu.bdf = fmt::format("{:04x}:{:02x}:{:02x}.0", pci.domain, pci.bus, pci.device);
+  if (nvml.call("nvmlDeviceGetPciInfo_v3", device, &pci) == kSuccess) gpu.bdf = bdf_of(pci);
   gpu.name = nvml.text("nvmlDeviceGetName", device);
   gpu.vbios = nvml.text("nvmlDeviceGetVbiosVersion", device);
   gpu.persistence = flag(nvml.ask<unsigned>("nvmlDeviceGetPersistenceMode", device));
@@ -153,7 +168,9 @@ void read_pairs(const Library& nvml, const std::vector<Device>& devices, DriverF
       const auto ask = [&](int what, int& to) {
         return nvml.call("nvmlDeviceGetP2PStatus", devices[a], devices[b], what, &to) == kSuccess;
       };
-      if (ask(kRead, pair.read) && ask(kWrite, pair.write) && ask(kNvLink, pair.nvlink)) facts.pairs.push_back(pair);
+      if (!ask(kRead, pair.read) || !ask(kWrite, pair.write) || !ask(kNvLink, pair.nvlink)) continue;
+      pair.links = joining_links(facts.gpus[a], facts.gpus[b], pair.nvlink == 0);
+      facts.pairs.push_back(pair);
     }
 }
 
@@ -194,6 +211,15 @@ int GpuHealth::active_links() const {
 
 int GpuHealth::all_links() const {
   return static_cast<int>(std::count_if(links.begin(), links.end(), [](const auto& link) { return link.has_value(); }));
+}
+
+int joining_links(const GpuHealth& a, const GpuHealth& b, bool reach_by_nvlink) {
+  const auto ends_at = [](const GpuHealth& gpu, const std::string& end) {
+    return static_cast<int>(std::count(gpu.link_ends.begin(), gpu.link_ends.end(), end));
+  };
+  if (const int direct = ends_at(a, b.bdf)) return direct;
+  if (const int switched = std::min(ends_at(a, "switch"), ends_at(b, "switch"))) return switched;
+  return reach_by_nvlink ? std::min(ends_at(a, ""), ends_at(b, "")) : 0;
 }
 
 const char* p2p_text(int status) {

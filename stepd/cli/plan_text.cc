@@ -10,10 +10,6 @@ namespace nccltune::cli {
 
 namespace {
 
-std::string heading(const Style& style, const std::string& text) {
-  return "\n" + style.paint(Tone::title, text) + "\n";
-}
-
 std::string setting_text(const EnvSetting& setting, const Style& style, size_t indent) {
   std::string first = paragraph(printable(setting.name + "=" + setting.value), indent, indent + 4);
   return style.paint(Tone::good, first.substr(0, first.size() - 1)) + "\n" +

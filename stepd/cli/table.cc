@@ -96,6 +96,10 @@ Style style_of_stdout() {
   return Style{.colour = isatty(STDOUT_FILENO) && !dumb && !(no_color && *no_color)};
 }
 
+std::string heading(const Style& style, const std::string& text) {
+  return "\n" + style.paint(Tone::title, text) + "\n";
+}
+
 size_t columns_of(const std::string& text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));

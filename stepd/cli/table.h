@@ -22,6 +22,9 @@ struct Style {
 
 Style style_of_stdout();
 
+// The title of a section: a blank line before it.
+std::string heading(const Style& style, const std::string& text);
+
 struct Cell {
   Cell(std::string text, Tone tone = Tone::plain) : text(std::move(text)), tone(tone) {}
   Cell(const char* text, Tone tone = Tone::plain) : text(text), tone(tone) {}

@@ -28,7 +28,10 @@ int topo(int argc, char** argv) {
   }
   Plan plan = plan_node(facts->node, facts->policy, facts->step);
   plan.notes.insert(plan.notes.end(), facts->notes.begin(), facts->notes.end());
-  return finish(json ? text_of(topo_json(facts->node, plan)) : topo_text(facts->node, plan, style_of_stdout()));
+  // The driver speaks of this machine alone.
+  const GpuLinks links = options.root.empty() ? links_of(check::read_driver()) : GpuLinks();
+  return finish(json ? text_of(topo_json(facts->node, plan, links))
+                     : topo_text(facts->node, plan, links, style_of_stdout()));
 }
 
 }  // namespace nccltune::cli

@@ -24,20 +24,24 @@ Json numa_json(const Node& node) {
   return list;
 }
 
-// One object a GPU: with the distance to every RDMA device, by name.
-Json gpus_json(const Node& node) {
+// One object a GPU: with the distance to every RDMA device, by name, and the NVLinks to other GPUs, by address.
+Json gpus_json(const Node& node, const GpuLinks& links) {
   Json list = Json::array();
   for (const Gpu& gpu : node.gpus) {
     Json distances = Json::object();
     for (const RdmaDevice& device : node.rdma)
       if (!device.bdf.empty()) distances[device.name] = name(distance(node, gpu.bdf, device.bdf));
+    Json joined = Json::object();
+    if (const auto at = links.find(gpu.bdf); at != links.end())
+      for (const auto& [peer, count] : at->second) joined[peer] = count;
     list.push_back({{"bdf", gpu.bdf},
                     {"minor", or_null(gpu.minor)},
                     {"uuid", text_or_null(gpu.uuid)},
                     {"model", text_or_null(gpu.model)},
                     {"numa_node", or_null(numa_of(node, gpu.bdf))},
                     {"cpus", cpus_or_null(cpus_near(node, gpu.bdf))},
-                    {"distances", std::move(distances)}});
+                    {"distances", std::move(distances)},
+                    {"nvlinks", std::move(joined)}});
   }
   return list;
 }
@@ -97,7 +101,7 @@ Json interfaces_json(const Node& node, const Plan& plan) {
 
 }  // namespace
 
-Json topo_json(const Node& node, const Plan& plan) {
+Json topo_json(const Node& node, const Plan& plan, const GpuLinks& links) {
   const GpuDirect direct = gpu_direct(node);
   return {
       {"host", node.hostname},
@@ -112,7 +116,7 @@ Json topo_json(const Node& node, const Plan& plan) {
       {"imex_channels", node.imex_channels},
       {"online_cpus", node.online_cpus.list()},
       {"numa", numa_json(node)},
-      {"gpus", gpus_json(node)},
+      {"gpus", gpus_json(node, links)},
       {"hcas", hcas_json(node, plan)},
       {"interfaces", interfaces_json(node, plan)},
       {"notes", notes_json(plan.notes)}};

@@ -18,10 +18,6 @@ namespace {
 
 constexpr size_t kLabel = 16;  // width of the names of the first lines
 
-std::string heading(const Style& style, const std::string& text) {
-  return "\n" + style.paint(Tone::title, text) + "\n";
-}
-
 std::string dmi_text(const Node& node) {
   std::vector<std::string> parts;
   for (const char* field : {"sys_vendor", "product_name"})
@@ -151,9 +147,9 @@ std::string interfaces_text(const Node& node, const Plan& plan, const Style& sty
 
 }  // namespace
 
-std::string topo_text(const Node& node, const Plan& plan, const Style& style) {
-  return header_text(node, plan) + numa_text(node, style) + gpus_text(node, style) + hcas_text(node, plan, style) +
-         interfaces_text(node, plan, style) + notes_text(plan.notes, style);
+std::string topo_text(const Node& node, const Plan& plan, const GpuLinks& links, const Style& style) {
+  return header_text(node, plan) + numa_text(node, style) + gpus_text(node, style) + links_text(node, links, style) +
+         hcas_text(node, plan, style) + interfaces_text(node, plan, style) + notes_text(plan.notes, style);
 }
 
 }  // namespace nccltune::cli

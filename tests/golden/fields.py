@@ -50,7 +50,7 @@ TOPO = {
     "online_cpus": text,
     "numa": [{"id": int, "cpus": text, "memory_kb": Maybe(int), "distances": [int]}],
     "gpus": [{"bdf": text, "minor": Maybe(int), "uuid": Maybe(text), "model": Maybe(text), "numa_node": Maybe(int),
-              "cpus": Maybe(text), "distances": Map(text)}],
+              "cpus": Maybe(text), "distances": Map(text), "nvlinks": Map(int)}],
     "hcas": [{"name": text, "port": int, "bdf": Maybe(text), "driver": Maybe(text), "hca_type": Maybe(text),
               "fw_ver": Maybe(text), "board_id": Maybe(text), "numa_node": Maybe(int), "state": Maybe(text),
               "phys_state": Maybe(text), "link_layer": Maybe(text), "rate_gbps": Maybe(number), "netdev": Maybe(text),

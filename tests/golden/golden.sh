@@ -68,15 +68,17 @@ shopt -s nullglob
 lay_out() { # RECORD
   case $1 in
     *.json) python3 "$top/tests/machines/mktree.py" "$1" "$machine" ;;
+    *.dump) cp "$1" "$machine" ;;
     *) mkdir "$machine" && tar -xzf "$1" -C "$machine" ;;
   esac
 }
 
 mkdir json
-for record in "$top"/tests/machines/*.json "$top"/tests/machines/captures/*.tar.gz; do
+for record in "$top"/tests/machines/*.json "$top"/tests/machines/captures/*.{tar.gz,dump}; do
   machine=$(basename "$record")
   machine=${machine%.json}
   machine=${machine%.tar.gz}
+  machine=${machine%.dump}
   lay_out "$record" >out 2>&1 || {
     fail "$machine: cannot be laid out: $(tail -n 1 out)"
     continue

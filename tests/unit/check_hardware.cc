@@ -112,7 +112,29 @@ TEST_F(DriverLibrary, TellsItsGpusByAddress) {
   ASSERT_TRUE(facts.gpus[0].fabric);
   EXPECT_EQ(facts.gpus[0].fabric->state, 2);
   EXPECT_FALSE(facts.gpus[0].ecc) << "the library lacks nvmlDeviceGetEccMode";
-  EXPECT_EQ(facts.pairs.size(), 1u);
+  ASSERT_EQ(facts.pairs.size(), 1u);
+  EXPECT_EQ(facts.pairs[0].links, 18) << "the other ends are not told";
+}
+
+TEST(JoiningLinks, AreCountedAsNvidiaSmiDoes) {
+  const auto gpu = [](const char* bdf, std::vector<std::string> ends) {
+    GpuHealth health;
+    health.bdf = bdf;
+    health.link_ends = std::move(ends);
+    return health;
+  };
+  const std::string a = "0000:07:00.0", b = "0000:0f:00.0";
+  // A bridge or a mesh: those that end at each other, whatever goes elsewhere.
+  EXPECT_EQ(joining_links(gpu(a.c_str(), {b, b, "0000:47:00.0"}), gpu(b.c_str(), {a, a}), true), 2);
+  // Switches join all; a GPU with dead links is joined by those that it has left.
+  EXPECT_EQ(joining_links(gpu(a.c_str(), {"switch", "switch", "switch"}), gpu(b.c_str(), {"switch", "switch"}), true),
+            2);
+  // A guest that does not see its switches.
+  EXPECT_EQ(joining_links(gpu(a.c_str(), {"", "", ""}), gpu(b.c_str(), {"", "", ""}), true), 3);
+  EXPECT_EQ(joining_links(gpu(a.c_str(), {"", "", ""}), gpu(b.c_str(), {"", "", ""}), false), 0);
+  // Two pairs by bridges: not joined across.
+  EXPECT_EQ(joining_links(gpu(a.c_str(), {"0000:47:00.0"}), gpu(b.c_str(), {"0000:4e:00.0"}), true), 0);
+  EXPECT_EQ(joining_links(gpu(a.c_str(), {}), gpu(b.c_str(), {}), true), 0);
 }
 
 TEST_F(DriverLibrary, MismatchIsTold) {

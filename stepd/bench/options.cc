@@ -180,6 +180,8 @@ void add_ours(CLI::App& app, Options& o) {
   app.add_flag("--list", o.list, "list collectives, datatypes and operations");
   app.add_flag("!--no-progress", o.progress, "no progress line on a terminal");
   app.add_flag("!--no-data-path", o.data_path, "do not read NCCL's log for the data path");
+  app.add_flag("--algorithms", o.algorithms,
+               "have NCCL name the algorithms that it chose; small operations then take up to 20 % longer");
   app.add_option_function<std::string>(
          "--worker",
          [&o](const std::string& text) {

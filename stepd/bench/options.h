@@ -61,8 +61,9 @@ struct Options {
   bool statistics = true;           // the pass that times each iteration
   std::vector<double> percentiles;  // more of them in the notes: 0 < p < 100
   bool list = false;
-  bool progress = true;   // on a terminal
-  bool data_path = true;  // read NCCL's own log
+  bool progress = true;     // on a terminal
+  bool data_path = true;    // read NCCL's own log
+  bool algorithms = false;  // have it name the algorithm of each operation, which costs time
   WorkerChoice worker = WorkerChoice::automatic;
   std::string label;                 // kept in the JSON: what this run is
   std::optional<double> check_mean;  // NCCL_TESTS_MIN_BW: fails below 0.9 of it

@@ -146,7 +146,7 @@ TEST_F(Measure, WarmUpRunsOutOfPlaceOnly) {
   job_.warm_only = 1;
   job_.warmup = 2;
   const Outcome outcome = run();
-  EXPECT_THAT(recorder_.steps, ElementsAre("out0", "out1", "finish"));
+  EXPECT_THAT(recorder_.steps, ElementsAre("out0", "out1", "finish", "barrier"));
   EXPECT_EQ(outcome.result.out_of_place.ran, 0);
 }
 

@@ -7,7 +7,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 O=${1:-${O:-build}}
 seeds=$(mktemp -d)
 trap 'rm -rf "$seeds"' EXIT
-"$here/seeds.sh" "$O" "$seeds" || { echo '0 passed, 1 failed'; exit 1; }
+"$here/seeds.py" "$O" "$seeds" || { echo '0 passed, 1 failed'; exit 1; }
 for found in "$here"/found/*; do  # TARGET-NAME
   [ ! -e "$found" ] || { name=${found##*/}; mkdir -p "$seeds/${name%-*}"; cp "$found" "$seeds/${name%-*}/"; }
 done

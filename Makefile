@@ -78,7 +78,8 @@ UNIT   := $(filter-out $(if $(no_hwloc),%/node_hwloc.o),$(call objs,tests/unit))
 FAKE   := $(call objs,tests/fake)
 BENCH  := $(call objs,tests/bench)
 # Everything that takes bytes from outside, plugin and benchmark's command line included: the fuzzer's program and the plain one.
-FUZZED := $(CORE) $(PLUGIN) $(filter $(O)/stepd/bench/options.o $(O)/stepd/bench/text.o $(O)/stepd/bench/collectives.o,$(TOOL)) \
+# The facts are read in its own process: one fork an input would hide what they reach.
+FUZZED := $(CORE) $(filter-out %/gather.o,$(PLUGIN)) $(filter $(O)/stepd/bench/options.o $(O)/stepd/bench/text.o $(O)/stepd/bench/collectives.o,$(TOOL)) \
           $(O)/tests/fake/spank.o $(filter-out %/replay.o %/libfuzzer.o,$(call objs,tests/fuzz))
 
 # Each part: its file, and why it is left out here, where it is.
@@ -207,7 +208,7 @@ fuzz: ## libFuzzer on every parser and on the whole plugin, FUZZ_SECONDS each (6
 	@$(MAKE) --no-print-directory O=$(O)/fuzz CXX=clang++-14 SAN=address,undefined CXXFLAGS='-O1 -g -fsanitize=fuzzer-no-link -fno-sanitize-recover=undefined' fuzzer
 	@tests/fuzz/fuzz.sh $(O) $(FUZZ_SECONDS)
 
-mutation: unit ## disables each rule of the plan in turn: which test sees it?
+mutation: $(CORE) $(filter %/machine.o $(O)/tests/unit/policy_%,$(UNIT)) ## disables each rule of the plan in turn: which test sees it?
 	@tests/mutation/run.sh $(O)
 
 check-slurm-matrix: ## build and test in roots of Debian 12, 13 and sid, and for aarch64 (root, debootstrap, a mirror)

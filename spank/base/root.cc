@@ -14,6 +14,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/fd.h"
 #include "base/text.h"
 
 namespace nccltune {
@@ -22,22 +23,6 @@ namespace {
 constexpr size_t kMaxRead = 1 << 20;
 constexpr size_t kMaxDump = 64 << 20;
 constexpr size_t kMaxNames = 1 << 16;  // in one directory
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 std::string relative(const std::string& path) {
   const size_t at = path.find_first_not_of('/');
@@ -174,8 +159,25 @@ Result<Root> Root::open(const std::string& path) {
 
 bool Root::live() const { return !folder_ && !dump_ && !recording_; }
 
+void Root::tell_path(const std::string& directory, const std::string& name) const {
+  if (watch_ == nullptr) return;
+  char* at = watch_->path;
+  char* const end = at + sizeof watch_->path - 1;
+  const auto put = [&](std::string_view text) {
+    const size_t size = std::min(text.size(), static_cast<size_t>(end - at));
+    std::memcpy(at, text.data(), size);
+    at += size;
+  };
+  if (folder_) put(prefix_ == "/" ? "" : prefix_);
+  put(directory);
+  if (!name.empty()) put("/");
+  put(name);
+  std::memset(at, 0, static_cast<size_t>(end - at));
+}
+
 int Root::open_fd(const std::string& path, int flags) const {
   if (path.empty() || path[0] != '/') return -1;
+  tell_path(path);
   // O_NONBLOCK: a fifo in a recorded tree must not stop slurmstepd. With O_PATH openat2 takes neither flag (EINVAL).
   if (!(flags & O_PATH)) flags |= O_NONBLOCK | O_NOCTTY;
   if (folder_) return folder_->open(path, flags);
@@ -217,6 +219,7 @@ std::vector<std::optional<std::string>> Root::read_lines(const std::string& dire
   for (size_t i = 0; i < names.size(); ++i) {
     const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
     int opened = -1;
+    if (on_disk) tell_path(directory, names[i]);
     // A plain name cannot leave the directory; one with a folder in it could, through a link.
     if (on_disk && names[i].find('/') == std::string::npos) {
       opened = ::openat(at.get(), names[i].c_str(), flags | O_NOFOLLOW | O_CLOEXEC);
@@ -237,14 +240,19 @@ std::vector<std::optional<std::string>> Root::read_lines(const std::string& dire
 
 std::optional<std::string> Root::link_unrecorded(const std::string& path) const {
   if (dump_) {
-    const auto plain = follow_links(path, false, [this](const std::string& at) -> std::optional<std::string> {
-      const FileTree::Entry* entry = dump_->find(at);
-      return entry && entry->kind == FileTree::Kind::link ? std::optional(entry->content) : std::nullopt;
-    });
-    const FileTree::Entry* entry = plain ? dump_->find(*plain) : nullptr;
+    const auto plain = follow_links(path, false, [this](const std::string& at) { return link_of_plain(at); });
+    return plain ? link_of_plain(*plain) : std::nullopt;
+  }
+  return link_of_plain(path);
+}
+
+std::optional<std::string> Root::link_of_plain(const std::string& path) const {
+  if (dump_) {
+    const FileTree::Entry* entry = dump_->find(path);
     return entry && entry->kind == FileTree::Kind::link ? std::optional(entry->content) : std::nullopt;
   }
   if (path.empty() || path[0] != '/') return std::nullopt;
+  tell_path(path);
   return folder_ ? folder_->link(path) : read_link_at(AT_FDCWD, path);
 }
 
@@ -255,7 +263,11 @@ std::optional<std::string> Root::link(const std::string& path) const {
 }
 
 std::optional<std::string> Root::resolve(const std::string& path) const {
-  const auto plain = follow_links(path, true, [this](const std::string& at) { return link(at); });
+  if (recording_) {
+    const auto plain = record_links(path);
+    return plain && exists(*plain) ? plain : std::nullopt;
+  }
+  const auto plain = follow_links(path, true, [this](const std::string& at) { return link_of_plain(at); });
   return plain && exists(*plain) ? plain : std::nullopt;
 }
 
@@ -290,7 +302,7 @@ std::vector<std::pair<std::string, std::string>> Root::list_links(const std::str
 bool Root::exists(const std::string& path) const {
   bool found = false;
   if (dump_) {
-    const auto plain = follow_links(path, true, [this](const std::string& at) { return link_unrecorded(at); });
+    const auto plain = follow_links(path, true, [this](const std::string& at) { return link_of_plain(at); });
     found = plain && (*plain == "/" || dump_->find(*plain));
   } else {
     found = bool(Fd(open_fd(path, O_PATH)));
@@ -330,7 +342,7 @@ Root Root::recording_into(std::shared_ptr<FileTree> tree) const {
 // Adds each link on the way to path, its own last one too; returns where the path ends.
 std::optional<std::string> Root::record_links(const std::string& path) const {
   const auto record = [this](const std::string& at) {
-    auto target = link_unrecorded(at);
+    auto target = link_of_plain(at);
     if (target) recording_->add(at, FileTree::Kind::link, *target);
     return target;
   };
@@ -352,7 +364,7 @@ void Root::record_names(const std::string& directory, const std::vector<std::str
   if (!plain || !is_directory(*plain)) return;
   for (const std::string& name : names) {
     const std::string at = *plain == "/" ? "/" + name : *plain + "/" + name;
-    if (const auto target = link_unrecorded(at)) {
+    if (const auto target = link_of_plain(at)) {
       recording_->add(at, FileTree::Kind::link, *target);
     } else {
       recording_->add(at, is_directory(at) ? FileTree::Kind::directory : FileTree::Kind::name);

@@ -15,6 +15,12 @@
 
 namespace nccltune {
 
+// Where a Root leaves word of what it is about to touch, for whoever waits for it: in memory that processes share, so
+// plain bytes. Always ended by a NUL, as the last byte is never written.
+struct PathWatch {
+  char path[512] = {};
+};
+
 class Root {
  public:
   // The live machine.
@@ -47,6 +53,9 @@ class Root {
   // For a message: the path as the reader of the message can open it.
   std::string shown(const std::string& path) const;
 
+  // From now on every path goes to watch before it is touched; watch must outlive this Root and its copies.
+  void tell_paths_to(PathWatch* watch) { watch_ = watch; }
+
   // The same machine through a Root that also puts every answer it gives into tree, links included, so that tree read
   // back gives the same answers. It is not live(): what it offers is what a dump can hold.
   Root recording_into(std::shared_ptr<FileTree> tree) const;
@@ -54,16 +63,19 @@ class Root {
  private:
   class Folder;  // the open directory that paths are resolved in
 
+  void tell_path(const std::string& directory, const std::string& name = "") const;
   int open_fd(const std::string& path, int flags) const;
   std::optional<std::string> read_unrecorded(const std::string& path, size_t limit) const;
   std::vector<std::string> list_unrecorded(const std::string& path) const;
   std::optional<std::string> link_unrecorded(const std::string& path) const;
+  std::optional<std::string> link_of_plain(const std::string& path) const;  // no link above its last component
   std::optional<std::string> record_links(const std::string& path) const;
   void record_names(const std::string& directory, const std::vector<std::string>& names) const;
 
   std::string prefix_;  // "" for the live machine; the dump's file name for a dump
   std::shared_ptr<const Folder> folder_;
   std::shared_ptr<const FileTree> dump_;
+  PathWatch* watch_ = nullptr;
   std::shared_ptr<FileTree> recording_;
   std::shared_ptr<std::map<std::string, std::string>>
       recorded_directories_;  // where each asked one ends, links recorded

@@ -8,9 +8,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "node/read.h"
-#include "plugin/address.h"
 #include "plugin/apply.h"
+#include "plugin/gather.h"
 #include "plugin/guard.h"
 #include "plugin/mark.h"
 #include "plugin/report.h"
@@ -43,13 +42,12 @@ bool is_absent(const std::string& path) {
   return stat(path.c_str(), &status) != 0 && errno == ENOENT;
 }
 
-ReadOptions read_options(const Policy& policy, const Environment& env, bool live) {
+ReadOptions read_options(const Policy& policy, const Environment& env) {
   ReadOptions options;
   options.home = get(env, "HOME");
   options.nccl_conf_file = get(env, "NCCL_CONF_FILE");
   options.probe = policy.files();
   options.topology_files = policy.topology_files();
-  options.probe_access = live;
   options.details = false;
   return options;
 }
@@ -133,18 +131,18 @@ void Session::plan_the_node(spank_t spank) {
   obey_policy_mode(policy);
   if (!active()) return;
   check_profile(policy);
-  Result<Root> root = arguments_.root.empty() ? Result<Root>(Root()) : Root::open(arguments_.root);
-  if (!root) {
-    fault.keep(root.error().text().c_str());
-    return;
-  }
   const Environment env = job_environment(spank);
   Step step = ask_step(spank, env, options_, arguments_, container_);
-  Node node = read_node(*root, read_options(policy, step.env, root->live()));
-  step.node_address = address_of(step.node_name, *root);
+  Result<Facts> facts = gather_facts({arguments_.root, read_options(policy, step.env), step.node_name});
+  if (!facts) {
+    fault.keep(facts.error().text().c_str());
+    return;
+  }
+  Node& node = facts->node;
+  step.node_address = facts->node_address;
   Plan plan = plan_node(node, policy, step);
   if (node.gpus.empty() && plan.env.empty())
-    notices_.push_back(root->shown("/sys") + ": no GPU, HCA or interface to be seen; nothing is tuned");
+    notices_.push_back(arguments_.root + "/sys" + ": no GPU, HCA or interface to be seen; nothing is tuned");
   prepared_ = Prepared{std::move(node), std::move(policy), std::move(step), std::move(plan)};
   tell_detail(summary_line(prepared_->plan, prepared_->node, prepared_->step));
   for (const std::string& line : reason_lines(prepared_->plan)) tell_detail(line);

@@ -216,6 +216,7 @@ StepOutcome run_step(const Plugin& plugin, const StepRequest& request) {
   disarm();
   call_inside(plugin, request, "slurm_spank_user_init");
   outcome.env = h.env;
+  if (request.after_user_init) request.after_user_init();
   for (std::size_t i = 0; i < request.tasks.size(); ++i) outcome.tasks.push_back(run_task(plugin, request, i));
   outcome.exit = plugin.call("slurm_spank_exit", request.words);
   call_inside(plugin, request, "slurm_spank_exit");

@@ -3,6 +3,7 @@
 // own.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,6 +48,7 @@ struct StepRequest {
   // time, after pyxis.
   std::optional<Environment> image;
   uint32_t step_id = 0, node_id = 0;
+  std::function<void()> after_user_init;  // what changes on the node before the tasks start
   std::string throws, throws_int, fails;  // set for `in_hook`
   std::string in_hook;
 };

@@ -5,6 +5,7 @@
 #include "node/distance.h"
 #include "node/dump.h"
 #include "node/read.h"
+#include "node/wire.h"
 #include "policy/kept.h"
 #include "policy/plan.h"
 #include "policy/policy.h"
@@ -100,6 +101,7 @@ void machine(std::string_view input) {
   options.topology_files = policy->topology_files();
   options.details = shape & 2;
   const Node node = read_node(*root, options);
+  MUST(from_bytes(to_bytes(node)).has_value());
   const Plan plan = make_plan(node, *policy, step);
   check_plan(node, step, plan);
   MUST(settings_of(make_plan(node, *policy, step)) == settings_of(plan));
@@ -136,11 +138,20 @@ void files(std::string_view input) {
     for (const TopologyFile::Device& device : topology.devices) MUST(!device.bdf.empty());
 }
 
+// What the plugin takes from the process that reads the facts for it.
+void wire(std::string_view input) {
+  const std::optional<Node> node = from_bytes(input);
+  if (!node) return;
+  const std::string bytes = to_bytes(*node);
+  const std::optional<Node> again = from_bytes(bytes);
+  MUST(again && to_bytes(*again) == bytes);
+}
+
 }  // namespace
 
 void add_node_targets(std::vector<Target>& all) {
-  for (const Target& target :
-       {Target{"machine", machine, 1 << 20}, Target{"redump", redump, 1 << 20}, Target{"files", files, 65536}})
+  for (const Target& target : {Target{"machine", machine, 1 << 20}, Target{"redump", redump, 1 << 20},
+                               Target{"files", files, 65536}, Target{"wire", wire, 65536}})
     all.push_back(target);
 }
 

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+
+#include "machines/machine.h"
+#include "node/wire.h"
+#include "plugin/gather.h"
+
+namespace nccltune::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+FactsRequest request_of(const std::string& machine) { return {machine_folder(machine), {}, "n1"}; }
+
+TEST(Gather, GivesWhatIsReadHere) {
+  for (const std::string& name : machine_names()) {
+    const FactsRequest request = request_of(name);
+    const Result<Facts> here = read_facts(request), gathered = gather_facts(request, 60s);
+    ASSERT_TRUE(here.ok() && gathered.ok()) << name;
+    EXPECT_EQ(to_bytes(gathered->node), to_bytes(here->node)) << name;
+    EXPECT_EQ(gathered->node_address, here->node_address);
+  }
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);  // no reader is left
+}
+
+TEST(Gather, ADeadlineThatPassed) {
+  const Result<Facts> facts = gather_facts(request_of("azure-ndv4"), 0ms);
+  ASSERT_FALSE(facts.ok());
+  EXPECT_THAT(facts.error().text(),
+              ::testing::EndsWith(": not read within 0 ms: a driver or a file system hangs; nothing is tuned"));
+}
+
+TEST(Gather, AnErrorOfTheReaderIsWhole) {
+  const FactsRequest request{"/nonexistent/machine", {}, ""};
+  const Result<Facts> here = read_facts(request), gathered = gather_facts(request);
+  ASSERT_FALSE(here.ok() || gathered.ok());
+  EXPECT_EQ(gathered.error().text(), here.error().text());
+}
+
+// A reader that lives on must hold no socket of slurmstepd's: srun would wait for the end of the stream.
+TEST(Gather, TheReaderHoldsNoFileOfItsParent) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  gather_facts(request_of("azure-ndv4"), 0ms);
+  close(ends[1]);
+  char byte;
+  EXPECT_EQ(read(ends[0], &byte, 1), 0);
+  close(ends[0]);
+}
+
+TEST(Gather, OpensNothingForGood) {
+  const auto count = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+  };
+  const auto before = count();
+  for (int i = 0; i < 5; ++i) gather_facts(request_of("dgx-spark-gb10"), i % 2 ? 0ms : 5000ms);
+  EXPECT_EQ(count(), before);
+}
+
+}  // namespace
+}  // namespace nccltune::testing

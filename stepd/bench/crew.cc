@@ -5,6 +5,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -120,9 +121,67 @@ Crew::Answers Crew::ask(protocol::Kind kind, const std::vector<std::optional<std
   return answers;
 }
 
+std::vector<Crew::Own> Crew::ask_each(protocol::Kind kind, const std::vector<std::optional<std::string>>& payloads,
+                                      protocol::Kind expected, double patience, const GivenUp& given_up,
+                                      std::optional<Fault>& interrupted) {
+  ++sequence_;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    Member& member = members_[i];
+    member.answer.reset();
+    member.since = Clock::now();
+    member.asked = payloads[i].has_value();
+    if (member.asked && !member.fault) member.process->send(kind, sequence_, *payloads[i], in_seconds(patience));
+  }
+  const auto waits = [](const Member& member) { return member.asked && !member.answer && !member.fault; };
+  Deadline next_question = in_seconds(kAloneBeforeAsking);
+  while (!interrupted && std::any_of(members_.begin(), members_.end(), waits)) {
+    auto fault = wait_for_events(wanted_.empty() ? 200 : 1, expected);
+    if (!fault) serve_wanted_keys();
+    if (!fault) fault = look_at_ends();
+    if (!fault) fault = look_at_clock(patience);
+    if (fault && fault->rank >= 0)
+      give_up_on(fault->rank - first_rank_, std::move(*fault));
+    else if (fault)
+      interrupted = std::move(fault);
+    if (interrupted || !passed(next_question)) continue;
+    for (size_t i = 0; i < members_.size(); ++i)
+      if (waits(members_[i]))
+        if (auto why = given_up(static_cast<int>(i)))
+          give_up_on(static_cast<int>(i), fault_of(members_[i], Fault::Kind::alarm, std::move(*why)));
+    next_question = in_seconds(kAloneBeforeAsking);
+  }
+  std::vector<Own> own;
+  for (Member& member : members_) {
+    // Who was not asked tells nothing, not even an earlier fault.
+    own.push_back({std::move(member.answer), member.asked ? member.fault : std::nullopt});
+    member.answer.reset();
+  }
+  return own;
+}
+
+void Crew::give_up_on(int i, Fault fault) {
+  members_[i].fault = std::move(fault);
+  members_[i].process->kill_now();
+  std::erase_if(wanted_, [i](const WantedKey& wanted) { return wanted.member == i; });
+}
+
+std::optional<Fault> Crew::replace(int i, const WorkerProcess::Start& start) {
+  Member& member = members_[i];
+  std::erase_if(wanted_, [i](const WantedKey& wanted) { return wanted.member == i; });
+  member.process->kill_now();
+  auto process = WorkerProcess::start(start);
+  if (!process) return member.fault = fault_of(member, Fault::Kind::failed, process.error().text());
+  member.process = std::move(*process);
+  member.phase = "start";
+  member.since = Clock::now();
+  member.fault.reset();
+  return std::nullopt;
+}
+
 std::optional<Fault> Crew::wait_for_events(int milliseconds, protocol::Kind expected) {
   std::vector<pollfd> waits = {{signal_fd_, POLLIN, 0}, {alarm_.fd(), POLLIN, 0}};
   for (const Member& member : members_) {
+    if (member.fault) continue;
     waits.push_back({member.process->reply_fd(), POLLIN, 0});
     waits.push_back({member.process->output_fd(), POLLIN, 0});
   }
@@ -137,6 +196,7 @@ std::optional<Fault> Crew::wait_for_events(int milliseconds, protocol::Kind expe
   }
   // What a worker itself says goes before what others say about the run.
   for (size_t i = 0; i < members_.size(); ++i) {
+    if (members_[i].fault) continue;
     members_[i].process->read_output();
     if (auto fault = take_messages(members_[i], static_cast<int>(i), expected)) return fault;
   }
@@ -183,6 +243,7 @@ std::optional<Fault> Crew::take_messages(Member& member, int index, protocol::Ki
 
 std::optional<Fault> Crew::look_at_ends() {
   for (Member& member : members_) {
+    if (member.fault) continue;
     // Its last words are read first: the end of the pipe comes with the end of the process.
     if (member.process->reply_fd() >= 0) {
       if (!member.process->ended(Clock::now())) continue;
@@ -201,7 +262,7 @@ std::optional<Fault> Crew::look_at_ends() {
 std::optional<Fault> Crew::look_at_clock(double patience) {
   for (size_t i = 0; i < members_.size(); ++i) {
     const Member& member = members_[i];
-    if (member.asked && !member.answer && seconds_since(member.since) > patience)
+    if (member.asked && !member.fault && !member.answer && seconds_since(member.since) > patience)
       return fault_of(member, Fault::Kind::hung, "no progress: " + state_of(static_cast<int>(i)));
   }
   return std::nullopt;
@@ -215,12 +276,20 @@ void Crew::serve_store_set(const Message& message) {
   if (world_.place().size > 1 && !world_.put(store_ + key, value)) world_.commit();
 }
 
+// -1: nobody.
+int Crew::task_of(const WantedKey& wanted) const {
+  const auto owner = owner_of(wanted.key);
+  if (!owner) return -1;
+  const auto& tasks = members_[wanted.member].tasks;
+  if (tasks.empty()) return static_cast<int>(*owner) / per_task_;
+  return *owner < static_cast<int64_t>(tasks.size()) ? tasks[*owner] : -1;
+}
+
 // Each key is asked for a moment; the others and the workers' pipes get their turn in between.
 void Crew::serve_wanted_keys() {
   std::vector<WantedKey> still;
   for (WantedKey& wanted : std::exchange(wanted_, {})) {
-    const auto owner = owner_of(wanted.key);
-    const int task = owner ? static_cast<int>(*owner) / per_task_ : -1;
+    const int task = task_of(wanted);
     std::optional<std::string> value;
     if (task == world_.place().rank) {
       const auto at = own_keys_.find(wanted.key);

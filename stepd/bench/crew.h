@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -44,6 +45,25 @@ class Crew {
               double patience);
   Answers ask_all(protocol::Kind kind, const std::string& payload, protocol::Kind expected, double patience);
 
+  // As ask, for workers of unlike communicators: what befalls one is told beside it, ends it and leaves the others at
+  // work. `given_up`: asked about each worker that waits, once a second; a text ends that worker, for its peer is gone
+  // (Fault::Kind::alarm). A signal ends all (`interrupted`).
+  struct Own {
+    std::optional<Message> answer;
+    std::optional<Fault> fault;
+  };
+  using GivenUp = std::function<std::optional<std::string>(int)>;
+  std::vector<Own> ask_each(protocol::Kind kind, const std::vector<std::optional<std::string>>& payloads,
+                            protocol::Kind expected, double patience, const GivenUp& given_up,
+                            std::optional<Fault>& interrupted);
+  // A fault of ask_each has ended worker i.
+  bool ended(int i) const { return members_[i].fault.has_value(); }
+  // A fresh process in the place of worker i, which is ended.
+  std::optional<Fault> replace(int i, const WorkerProcess::Start& start);
+  // The tasks that hold rank 0, 1, ... of worker i's communicator, to find the owners of the keys it wants; without it
+  // ranks are those of the world.
+  void seat(int i, std::vector<int> tasks) { members_[i].tasks = std::move(tasks); }
+
   // Lets the workers end by themselves for so long, then ends them.
   void dismiss(double seconds);
   void kill_all();
@@ -63,6 +83,8 @@ class Crew {
     Clock::time_point since;
     std::optional<Message> answer;
     bool asked = false;
+    std::vector<int> tasks;      // see seat
+    std::optional<Fault> fault;  // of ask_each
   };
   struct WantedKey {
     int member;
@@ -76,6 +98,8 @@ class Crew {
   std::optional<Fault> wait_for_events(int milliseconds, protocol::Kind expected);
   void serve_store_set(const Message& message);
   void serve_wanted_keys();
+  int task_of(const WantedKey& wanted) const;
+  void give_up_on(int i, Fault fault);
   Fault fault_of(const Member& member, Fault::Kind kind, std::string text) const;
 
   World& world_;

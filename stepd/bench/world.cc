@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "bench/text.h"
 
 namespace nccltune::bench {
@@ -42,6 +44,11 @@ std::string value_of(const std::map<std::string, std::string>& environment, cons
 }
 
 }  // namespace
+
+Seat World::seat_of(int rank) const {
+  const int each = std::max(1, place().size / std::max(1, place().nodes));
+  return {rank / each, rank % each};
+}
 
 std::optional<Error> lonely_task(const std::map<std::string, std::string>& environment) {
   // SLURM_STEP_NUM_TASKS is the step's own; SLURM_NTASKS can be the whole job's.

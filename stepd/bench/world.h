@@ -21,10 +21,18 @@ struct Place {
   std::string hostname;
 };
 
+// Where a task of the step is.
+struct Seat {
+  int node = 0;        // 0 to nodes - 1, in the order of the launcher's node list
+  int local_rank = 0;  // among the tasks of that node
+};
+
 class World {
  public:
   virtual ~World() = default;
   virtual const Place& place() const = 0;
+  // Of any task, without asking it. Where the launcher does not tell: blocks of equal size, its order.
+  virtual Seat seat_of(int rank) const;
   // "one process", "PMIx 4.2.2".
   virtual std::string name() const = 0;
 

@@ -172,6 +172,13 @@ class PmixWorld : public World {
   }
 
   const Place& place() const override { return place_; }
+  Seat seat_of(int rank) const override {
+    pmix_proc_t peer = self_;
+    peer.rank = static_cast<pmix_rank_t>(rank);
+    const auto node = number(peer, PMIX_NODEID), local = number(peer, PMIX_LOCAL_RANK);
+    if (!node || !local) return World::seat_of(rank);
+    return {static_cast<int>(*node), static_cast<int>(*local)};
+  }
   std::string name() const override { return "PMIx " + library_.version(); }
 
   std::optional<Error> put(const std::string& key, const std::string& value) override {

@@ -73,8 +73,12 @@ void merge(const std::vector<Account>& accounts, Placement& placement) {
   }
 }
 
+static bool is_meant(const Seat& seat) {
+  return seat.setup.fault_rank == static_cast<int32_t>(seat.rank) || seat.setup.fault_rank == protocol::kAnyRank;
+}
+
 int64_t fault_element(const Seat& seat, const std::vector<Run>& runs) {
-  if (seat.setup.fault != protocol::flip_element || seat.setup.fault_rank != static_cast<int32_t>(seat.rank)) return -1;
+  if (seat.setup.fault != protocol::flip_element || !is_meant(seat)) return -1;
   int64_t end = 0;
   for (const Run& run : runs) end = std::max(end, static_cast<int64_t>(run.offset + run.count * run.repeat));
   if (end == 0) return -1;
@@ -95,7 +99,7 @@ uint64_t fault_mask(DataType type, const std::vector<Run>& runs, int64_t element
 
 // Tests ask for a rank that dies, hangs or is late, in the middle of the timed operations.
 static void act_on_fault(const Seat& seat) {
-  if (seat.setup.fault_rank != static_cast<int32_t>(seat.rank)) return;
+  if (!is_meant(seat)) return;
   if (seat.setup.fault == protocol::crash) std::abort();
   while (seat.setup.fault == protocol::hang) ::pause();
   if (seat.setup.fault == protocol::slow) ::usleep(2000);

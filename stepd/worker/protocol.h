@@ -81,10 +81,11 @@ struct Setup {
   int32_t check = 1;         // buffers for verification are needed
   uint32_t unalign = 0;      // nccl-tests -u
   uint32_t fault = 0;        // for tests only: see Fault
-  int32_t fault_rank = -1;
+  int32_t fault_rank = -1;   // or kAnyRank
   int64_t fault_element = 0;
 };
 
+inline constexpr int32_t kAnyRank = -2;  // this worker, whatever its rank
 enum Fault : uint32_t { none = 0, flip_element = 1, hang = 2, crash = 3, slow = 4 };
 
 struct Ready {

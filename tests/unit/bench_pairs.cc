@@ -156,17 +156,115 @@ TEST(Pairs, ThreeNodesCan) {
   }
 }
 
-TEST(Pairs, NodeSlowAloneIsNamed) {
+// Four nodes of one rail; node 2 by itself is slow the first `times` times.
+PairSearch search_with_slow_node_alone(int times) {
   PairSearch done(4, 1, {});
   std::mt19937_64 random(1);
   while (true) {
     const auto pairs = done.next_round();
-    if (pairs.empty()) break;
+    if (pairs.empty()) return done;
     auto figures = run_round({.nodes = 4, .rails = 1}, pairs, random);
-    if (done.rounds() == 0) figures[2].gbps = 10;
+    for (PairFigure& figure : figures)
+      if (figure.pair == NodePair{2, 2} && times-- > 0) figure.gbps = 10;
     done.record(figures);
   }
+}
+
+TEST(Pairs, NodeSlowAloneIsNamed) {
+  const PairSearch done = search_with_slow_node_alone(2);
   EXPECT_EQ(nodes_named(done), std::set<int>{2});
+  EXPECT_TRUE(done.findings().front().alone);
+}
+
+TEST(Pairs, NodeSlowAloneOnceIsTransient) {
+  const auto findings = search_with_slow_node_alone(1).findings();
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].verdict, PairVerdict::transient);
+  EXPECT_EQ(findings[0].node, 2);
+  EXPECT_EQ(findings[0].peer, -1);
+}
+
+// A process that died by itself says nothing about the other end: with two nodes, too, it is certain which one it is.
+TEST(Pairs, EndThatBrokeIsBlamedAlone) {
+  PairSearch done(2, 2, {.alone = false});
+  while (true) {
+    const auto pairs = done.next_round();
+    if (pairs.empty()) break;
+    std::vector<PairFigure> figures;
+    for (const NodePair& pair : pairs) {
+      figures.push_back({pair, 0, 40, "", 0});
+      figures.push_back({pair, 1, 0, "killed by SIGSEGV", 0, 1, true});
+    }
+    done.record(figures);
+  }
+  const auto findings = done.findings();
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].verdict, PairVerdict::rail);
+  EXPECT_EQ(findings[0].node, 1);
+  EXPECT_EQ(findings[0].rails, std::vector<int>{1});
+  EXPECT_NE(findings[0].why.find("SIGSEGV"), std::string::npos);
+}
+
+// Connected and then broken is no question of reaching it.
+TEST(Pairs, NodeThatFailsAtWorkIsNotUnreachable) {
+  PairSearch done(6, 1, {});
+  std::mt19937_64 random(1);
+  while (true) {
+    const auto pairs = done.next_round();
+    if (pairs.empty()) break;
+    auto figures = run_round({.nodes = 6, .rails = 1}, pairs, random);
+    for (PairFigure& figure : figures)
+      if (figure.pair.a == 1 || figure.pair.b == 1) figure = {figure.pair, 0, 0, "wrong data", 0, -1, true};
+    done.record(figures);
+  }
+  const auto findings = done.findings();
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].verdict, PairVerdict::node);
+  EXPECT_EQ(findings[0].node, 1);
+}
+
+TEST(Pairs, NodeWhoseTasksAreGoneGetsNoMorePairsAndSpeaksAgainstNobody) {
+  for (const bool full : {false, true}) {
+    for (const int when : {0, 1, 2}) {
+      PairSearch done(7, 2, {.full = full});
+      std::mt19937_64 random(1);
+      while (true) {
+        if (done.rounds() == when) done.lose(3, "no answer");
+        const auto pairs = done.next_round();
+        if (pairs.empty()) break;
+        ASSERT_LT(done.rounds(), 20);
+        auto figures = run_round({.nodes = 7, .rails = 2}, pairs, random);
+        for (PairFigure& figure : figures) {
+          const bool own = figure.pair.a == 3 || figure.pair.b == 3;
+          EXPECT_FALSE(own && done.lost(3)) << "a pair of a lost node in round " << done.rounds();
+        }
+        done.record(figures);
+      }
+      const auto findings = done.findings();
+      ASSERT_EQ(findings.size(), 1U) << full << when;
+      EXPECT_EQ(findings[0].verdict, PairVerdict::unreachable);
+      EXPECT_EQ(findings[0].node, 3);
+      for (int node = 0; node < 7; ++node) EXPECT_EQ(done.proven(node), node != 3) << node;
+    }
+  }
+}
+
+TEST(Pairs, LastNodeThereIsNotCondemnedByTheLossOfTheOther) {
+  PairSearch done(2, 1, {});
+  done.lose(1, "no answer");
+  EXPECT_EQ(done.next_round(), (std::vector<NodePair>{{0, 0}}));
+  done.record({{{0, 0}, 0, 40, "", 0}});
+  EXPECT_TRUE(done.next_round().empty());
+  ASSERT_EQ(done.findings().size(), 1U);
+  EXPECT_FALSE(done.proven(0));
+}
+
+// Noise on one rail or another of every pair must not make suspects of whole nodes.
+TEST(Pairs, NoiseOnManyRailsCondemnsNobody) {
+  Cluster cluster{.nodes = 8, .rails = 8, .noise = 0.035};
+  int blamed = 0;
+  for (uint64_t seed = 0; seed < 50; ++seed) blamed += static_cast<int>(nodes_named(search(cluster, seed)).size());
+  EXPECT_LE(blamed, 4);  // of 400
 }
 
 TEST(Pairs, MissingFigureCountsAsFailed) {

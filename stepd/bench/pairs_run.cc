@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/pairs_run.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "bench/hostlist.h"
+#include "bench/text.h"
+
+extern char** environ;
+
+namespace nccltune::bench {
+namespace {
+
+enum Exit { ok = 0, bad = 1, usage = 2, cannot_run = 3, ended_early = 5 };
+
+constexpr double kPartingSeconds = 5;
+constexpr double kSlack = 15;  // seconds that words may need on their way, beyond what the work may last
+
+void say(const std::string& text) { std::fprintf(stderr, "nccl-tune: %s\n", text.c_str()); }
+
+std::string card_key() { return "pairs.card"; }
+std::string node_card_key() { return "pairs.node"; }
+std::string plan_key(int round) { return print("pairs.plan.%d", round); }
+std::string report_key(int round) { return print("pairs.report.%d", round); }
+std::string node_report_key(int round) { return print("pairs.node.%d", round); }
+
+RoundPlan end_of(int status, std::string text) {
+  RoundPlan plan;
+  plan.over = true, plan.status = status, plan.text = std::move(text);
+  return plan;
+}
+
+const RailReport* report_of(const std::optional<std::vector<RailReport>>& reports, int rail) {
+  if (reports)
+    for (const RailReport& report : *reports)
+      if (report.rail == rail) return &report;
+  return nullptr;
+}
+
+}  // namespace
+
+PairsTask::PairsTask(PairsOptions options, std::map<std::string, std::string> environment, World& world, Alarm& alarm,
+                     ChosenWorker worker, int signal_fd, NicsOf nics)
+    : options_(std::move(options)),
+      environment_(std::move(environment)),
+      world_(world),
+      exchange_(world, options_.tasks_as_nodes, signal_fd),
+      workers_(options_, environment_, world, alarm, worker, exchange_, signal_fd, std::move(nics)),
+      worker_kind_(worker.kind) {}
+
+std::string PairsTask::variable(const char* name) const {
+  const auto at = environment_.find(name);
+  return at == environment_.end() ? "" : at->second;
+}
+
+// Slurm's name of the node: what scontrol wants, and the only one that tells several nodes of one host apart.
+std::string PairsTask::own_name() const {
+  const std::string slurm = variable("SLURMD_NODENAME");
+  const std::string& name = slurm.empty() ? world_.place().hostname : slurm;
+  return options_.tasks_as_nodes ? print("%s:%d", name.c_str(), world_.place().rank) : name;
+}
+
+void PairsTask::show_progress(const std::string& text) {
+  if (!reports() || !options_.progress || !isatty(STDERR_FILENO)) return;
+  std::fprintf(stderr, "\r%s\033[K", text.c_str());
+}
+
+// The first task of a node: gathers the words of its tasks and passes them on as one.
+void PairsTask::lead(int round, const std::string& own, Deadline deadline) {
+  std::vector<int> others = exchange_.tasks_of(exchange_.node());
+  std::erase(others, world_.place().rank);
+  std::string text = own;
+  for (auto& word : exchange_.gather(others, report_key(round), deadline))
+    if (word) text += *word;
+  if (const auto error = exchange_.tell(node_report_key(round), text)) say(error->text());
+}
+
+int PairsTask::run() {
+  // A task that has told anything answers "not yet" at once, one that has not is waited for.
+  if (const auto error = exchange_.tell("pairs.hello", "1")) return say(error->text()), cannot_run;
+  const std::string uneven = exchange_.unevenness();
+  if (!uneven.empty() || world_.place().size * options_.gpus < 2) {
+    if (reports())
+      say(uneven.empty() ? "pairs: one GPU alone has nobody to be paired with; start it with 'srun --mpi=pmix -N2 "
+                           "--ntasks-per-node=8 nccl-tune pairs'"
+                         : "pairs: every node needs the same number of tasks: " + uneven);
+    return usage;
+  }
+
+  NodeCard card{own_name(), world_.place().hostname, variable("SLURM_TOPOLOGY_ADDR"), options_.shared_text,
+                workers_.open()};
+  const Deadline cards_due = in_seconds(options_.timeout + kSlack);
+  std::string text;
+  if (exchange_.leads()) {
+    std::vector<int> others = exchange_.tasks_of(exchange_.node());
+    std::erase(others, world_.place().rank);
+    for (const auto& word : exchange_.gather(others, card_key(), cards_due))
+      if (const auto other = word ? unpack_card(*word) : std::nullopt)
+        card.rails.insert(card.rails.end(), other->rails.begin(), other->rails.end());
+    exchange_.tell(node_card_key(), pack(card));
+  } else {
+    exchange_.tell(card_key(), pack(card));
+  }
+  if (reports()) text = meet_nodes();
+
+  int status = ended_early;
+  for (int round = 0;; ++round) {
+    RoundPlan plan;
+    if (reports()) {
+      plan = text.empty() ? decide(round) : end_of(usage, text);
+      if (!text.empty()) announce(round, plan, std::nullopt);
+    } else {
+      // Rank 0 hears of this round's end from the slowest node; then each first task passes its word on.
+      plan = hear_plan(round, 2 * round_seconds() + options_.timeout + 4 * kSlack + PairsExchange::kSilence);
+    }
+    if (plan.over) {
+      status = plan.status;
+      if (!plan.text.empty() && reports()) say(plan.text);
+      break;
+    }
+    take_part(plan, round);
+    if (reports()) collect(plan, round);
+  }
+  show_progress("");
+  if (reports() && search_) finish(status);
+  workers_.dismiss();
+  part();
+  // One task's status is enough for the launcher, and 8,000 lines of "exited with 1" are no help.
+  return reports() || status != bad ? status : static_cast<int>(ok);
+}
+
+// What rank 0 told last is only to be had while its server runs: it leaves after the others, but waits for nobody long.
+void PairsTask::part() {
+  if (!exchange_.leads()) return;
+  exchange_.tell("pairs.bye", "1");
+  if (!reports()) {
+    exchange_.hear(0, "pairs.left", in_seconds(kPartingSeconds));
+    return;
+  }
+  std::vector<int> leaders = exchange_.leaders();
+  std::erase(leaders, world_.place().rank);
+  for (size_t i = 0; i < order_.size(); ++i)
+    if (search_ && search_->lost(static_cast<int>(i))) std::erase(leaders, exchange_.tasks_of(order_[i]).front());
+  exchange_.gather(leaders, "pairs.bye", in_seconds(kPartingSeconds));
+  exchange_.tell("pairs.left", "1");
+  exchange_.linger();
+}
+
+RoundPlan PairsTask::hear_plan(int round, double seconds) {
+  const int from = exchange_.leads() ? 0 : exchange_.tasks_of(exchange_.node()).front();
+  auto text = exchange_.hear(from, plan_key(round), in_seconds(seconds + (exchange_.leads() ? 0 : kSlack)));
+  if (!text) {
+    if (exchange_.interrupted()) return end_of(ended_early, "");
+    say(print("%s: rank %d did not say what comes next", own_name().c_str(), from));
+    text = pack(end_of(ended_early, "rank 0 is gone"), std::nullopt);
+  }
+  if (exchange_.leads()) exchange_.tell(plan_key(round), *text);
+  auto plan = unpack_plan(*text, exchange_.nodes());
+  return plan ? std::move(*plan) : end_of(ended_early, "");
+}
+
+void PairsTask::take_part(const RoundPlan& plan, int round) {
+  const auto pair = plan.pair_of(exchange_.node());
+  const Deadline due = in_seconds(round_seconds() + kSlack);
+  if (!pair) return;  // nothing to tell, and nobody asks
+  std::string text = pack(workers_.run(*pair, round));
+  if (exchange_.leads())
+    lead(round, text, due);
+  else
+    exchange_.tell(report_key(round), text);
+  workers_.part();
+}
+
+// Rank 0: who is there. Not empty: why there will be no round.
+std::string PairsTask::meet_nodes() {
+  const int nodes = exchange_.nodes();
+  std::vector<int> leaders = exchange_.leaders();
+  const auto texts = exchange_.gather(leaders, node_card_key(), in_seconds(options_.timeout + 3 * kSlack));
+  std::vector<std::string> names = expand_hosts(variable("SLURM_STEP_NODELIST"));
+  if (names.size() != static_cast<size_t>(nodes) || options_.tasks_as_nodes) names.clear();
+  std::vector<NodeCard> cards(static_cast<size_t>(nodes));
+  std::vector<std::string> topologies, other_options;
+  for (int node = 0; node < nodes; ++node) {
+    const auto at = static_cast<size_t>(node);
+    auto card = texts[at] ? unpack_card(*texts[at]) : std::nullopt;
+    if (card) {
+      cards[at] = std::move(*card);
+      if (cards[at].options != options_.shared_text) other_options.push_back(cards[at].name);
+    } else {
+      cards[at].name = names.empty() ? print("node%d", node) : names[at];
+      early_lost_[node] = texts[at] ? "its nccl-tune is of another version" : "no answer from its tasks at the start";
+    }
+    topologies.push_back(cards[at].topology);
+  }
+  if (!other_options.empty())
+    return print("pairs: %s: given other options than %s", compress_hosts(other_options).c_str(), own_name().c_str());
+
+  run_.options = options_;
+  run_.rails = workers_.rails();
+  run_.worker = worker_kind_;
+  run_.world = world_.name();
+  run_.job = variable("SLURM_JOB_ID");
+  // A full search tests every path, in whatever order; then the nodes' own order lets a round's plan be one number.
+  order_ = fabric_order(options_.full || nodes == 3 ? std::vector<std::string>(cards.size()) : topologies);
+  for (const int node : order_) run_.nodes.push_back(std::move(cards[static_cast<size_t>(node)]));
+  PairSearchOptions search;
+  search.threshold = options_.threshold;
+  search.full = options_.full;
+  search.alone = (options_.alone || nodes == 1) && run_.rails > 1;
+  search_ = std::make_unique<PairSearch>(nodes, run_.rails, search);
+  for (int i = 0; i < nodes; ++i)
+    if (const auto at = early_lost_.find(order_[static_cast<size_t>(i)]); at != early_lost_.end())
+      search_->lose(i, at->second);
+  if (!options_.json.empty()) {
+    auto sink = open_named(options_.json);
+    if (!sink) return sink.error().text();
+    json_.emplace(std::move(*sink));
+    json_->write(json_start(run_));
+  }
+  return "";
+}
+
+// Rank 0: the next round, told to all.
+RoundPlan PairsTask::decide(int round) {
+  RoundPlan plan;
+  std::optional<int> circle;
+  std::vector<NodePair> pairs;
+  if (!exchange_.interrupted()) pairs = search_->next_round();
+  run_.complete = !exchange_.interrupted();
+  if (pairs.empty()) {
+    plan = end_of(run_.complete ? pairs_status(*search_) : static_cast<int>(ended_early), "");
+  } else {
+    circle = search_->circle_step();
+    for (const NodePair& pair : pairs)
+      plan.pairs.push_back({order_[static_cast<size_t>(pair.a)], order_[static_cast<size_t>(pair.b)]});
+    for (size_t i = 0; i < order_.size(); ++i)
+      if (search_->lost(static_cast<int>(i))) plan.lost.push_back(order_[i]);
+    show_progress(print("round %d: %zu %s, %.0f s", round + 1, pairs.size(),
+                        pairs.front().a == pairs.front().b ? "nodes alone" : "pairs", seconds_since(began_)));
+  }
+  announce(round, plan, circle);
+  return plan;
+}
+
+void PairsTask::announce(int round, const RoundPlan& plan, std::optional<int> circle) {
+  if (const auto error = exchange_.tell(plan_key(round), pack(plan, circle))) say(error->text());
+}
+
+// Rank 0: what became of the round.
+void PairsTask::collect(const RoundPlan& plan, int round) {
+  std::vector<int> ranks(static_cast<size_t>(exchange_.nodes()), -1);
+  const auto leaders = exchange_.leaders();
+  for (const NodePair& pair : plan.pairs)
+    for (const int node : {pair.a, pair.b}) ranks[static_cast<size_t>(node)] = leaders[static_cast<size_t>(node)];
+  const auto texts = exchange_.gather(ranks, node_report_key(round), in_seconds(round_seconds() + 2 * kSlack));
+  if (exchange_.interrupted()) return;  // half a round proves nothing
+  std::vector<std::optional<std::vector<RailReport>>> reports(ranks.size());
+  std::vector<int> index(order_.size());
+  for (size_t i = 0; i < order_.size(); ++i) index[static_cast<size_t>(order_[i])] = static_cast<int>(i);
+  for (size_t node = 0; node < ranks.size(); ++node) {
+    if (texts[node]) reports[node] = unpack_reports(*texts[node]);
+    if (ranks[node] >= 0 && !texts[node])
+      search_->lose(index[node], print("no answer from its tasks in round %d", round + 1));
+  }
+  std::vector<PairFigure> figures;
+  for (const NodePair& pair : plan.pairs)
+    for (int rail = 0; rail < run_.rails; ++rail) {
+      const auto end = [&](int node) {
+        const int i = index[static_cast<size_t>(node)];
+        return std::pair(report_of(reports[static_cast<size_t>(node)], rail),
+                         rail_name(run_.nodes[static_cast<size_t>(i)], rail));
+      };
+      const auto [a, name_a] = end(pair.a);
+      const auto [b, name_b] = end(pair.b);
+      figures.push_back(merge_reports({index[static_cast<size_t>(pair.a)], index[static_cast<size_t>(pair.b)]}, rail, a,
+                                      b, name_a, name_b, "no answer from its task"));
+    }
+  const size_t had = search_->figures().size();
+  search_->record(figures);
+  if (json_) json_->write(json_figures(run_, *search_, had));
+}
+
+void PairsTask::finish(int status) {
+  run_.seconds = seconds_since(began_);
+  if (json_) json_->write(json_end(run_, *search_, status));
+  Sink out(STDOUT_FILENO, "stdout", true);
+  out.write(pairs_text(run_, *search_));
+}
+
+int run_pairs(const PairsOptions& options, const NicsOf& nics) {
+  std::map<std::string, std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const size_t equals = text.find('=');
+    if (equals != std::string_view::npos) environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  const auto folder = environment.find("NCCLTUNE_WORKER_DIR");
+  auto worker = choose_worker(options.worker, folder == environment.end() ? "" : folder->second);
+  if (!worker) return say(worker.error().text()), cannot_run;
+
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, number);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before PMIx starts its thread, which inherits it
+  const int signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+
+  auto world = open_world(environment, in_seconds(options.timeout));
+  if (!world) return say(world.error().text()), cannot_run;
+  if ((*world)->place().rank == 0 && !worker->note.empty()) say(worker->note);
+  // Both outlive the task on purpose: a thread of theirs may still sit in a PMIx call when the process ends.
+  World& here = *world->release();
+  Alarm& alarm = *new Alarm(here);
+  int status = 0;
+  {
+    PairsTask task(options, std::move(environment), here, alarm, std::move(*worker), signal_fd, nics);
+    status = task.run();
+  }
+  std::fflush(nullptr);
+  here.leave(in_seconds(5));
+  return status;
+}
+
+}  // namespace nccltune::bench

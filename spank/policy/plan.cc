@@ -212,6 +212,20 @@ Plan plan_node(const Node& node, const Policy& policy, const Step& step) {
   return plan;
 }
 
+// Device cgroups that hide the peers' GPUs (ConstrainDevices with --gpus-per-task, or another binding): two H200 joined
+// by NVLink then end in "Cuda failure 101 'invalid device ordinal'" with NCCL 2.28.3, and without the binding reach 285
+// GB/s; the like with other libraries is open-mpi/ompi#11949.
+void note_hidden_peers(const Step& step, const Task& task, const TaskGpus& found, std::vector<Note>& notes) {
+  if (!task.openable_minors || step.local_tasks < 2 || step.step_gpus.empty()) return;
+  const std::size_t step_gpus = split(step.step_gpus, ',').size();
+  if (found.visible.size() >= step_gpus || task.openable_minors->size() > found.visible.size()) return;
+  notes.push_back({"task " + std::to_string(task.local_id),
+                   "may open " + std::to_string(found.visible.size()) + " of the step's " + std::to_string(step_gpus) +
+                       " GPUs, and NCCL reaches the GPUs of other tasks on the node only where they can be opened; use "
+                       "--gres=gpu:" +
+                       std::to_string(step_gpus) + " without a binding, or add --gpu-bind=none"});
+}
+
 TaskPlan plan_task(const Node& node, const Plan& node_plan, const Policy& policy, const Step& step, const Task& task) {
   TaskPlan plan;
   plan.local_id = task.local_id;
@@ -224,6 +238,7 @@ TaskPlan plan_task(const Node& node, const Plan& node_plan, const Policy& policy
   plan.why = found.why;
   if (found.gpus.empty() && !node.gpus.empty())
     plan.notes.push_back({"task " + std::to_string(task.local_id), "not pinned: " + found.why});
+  note_hidden_peers(step, task, found, plan.notes);
   std::vector<std::string> reach = plan.gpus;
   if (reach.empty())
     for (const Gpu* gpu : found.visible) reach.push_back(gpu->bdf);

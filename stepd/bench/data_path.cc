@@ -2,6 +2,7 @@
 #include "bench/data_path.h"
 
 #include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <sstream>
 #include <string_view>
@@ -104,11 +105,37 @@ DataPath parse_data_path(const std::string& log) {
 
 DataPath read_data_path(const std::string& file) { return parse_data_path(read_whole(file)); }
 
-std::vector<std::string> last_lines_of(const std::string& file, size_t count) {
-  std::vector<std::string> lines = split(read_whole(file), '\n');
-  if (!lines.empty() && lines.back().empty()) lines.pop_back();
-  if (lines.size() > count) lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(count));
+// "init.cc:1537 -> 1", "[Async thread]": NCCL's way out of its own calls, which only its developers can read.
+static bool is_trace(const std::string& line) {
+  const size_t arrow = line.find(" -> ");
+  return arrow != std::string::npos && arrow > 0 && line.find("NCCL INFO ") != std::string::npos &&
+         std::isdigit(static_cast<unsigned char>(line[arrow - 1])) && line.find(".cc:") < arrow;
+}
+
+std::vector<std::string> telling_lines(const std::string& log, size_t count) {
+  std::vector<std::string> lines;
+  size_t warnings = 0;
+  for (std::string& line : split(log, '\n')) {
+    if (line.empty() || is_trace(line)) continue;
+    warnings += line.find("NCCL WARN ") != std::string::npos;
+    lines.push_back(std::move(line));
+  }
+  // The first warnings are the cause, the last lines say where it was.
+  size_t room = count - std::min(count, warnings);
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    if (line->find("NCCL WARN ") != std::string::npos) continue;
+    if (room > 0)
+      --room;
+    else
+      line->clear();
+  }
+  lines.erase(std::remove(lines.begin(), lines.end(), ""), lines.end());
+  if (lines.size() > count) lines.resize(count);
   return lines;
+}
+
+std::vector<std::string> last_lines_of(const std::string& file, size_t count) {
+  return telling_lines(read_whole(file), count);
 }
 
 std::vector<std::string> describe_data_path(const DataPath& path,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL's own log (NCCL_DEBUG=INFO with NET, GRAPH, TUNING) says about the way the data took. Formats of 2.18
+// What NCCL's own log (NCCL_DEBUG=INFO with NET and GRAPH) says about the way the data took. Formats of 2.18
 // to 2.30.
 #pragma once
 
@@ -28,6 +28,8 @@ DataPath read_data_path(const std::string& file);
 // Lines for the notes; faults first. `environment`: the task's.
 std::vector<std::string> describe_data_path(const DataPath& path,
                                             const std::map<std::string, std::string>& environment);
+// At most `count` lines of the log that tell why it ended: its warnings, then the last of the others; in its own order.
+std::vector<std::string> telling_lines(const std::string& log, size_t count);
 std::vector<std::string> last_lines_of(const std::string& file, size_t count);
 
 }  // namespace nccltune::bench

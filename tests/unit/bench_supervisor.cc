@@ -323,6 +323,22 @@ TEST(BenchDataPath, ReadsTheLog) {
   EXPECT_TRUE(contains(lines, "NCCL warns: something is off")) << lines;
 }
 
+TEST(BenchDataPath, TheTellingLinesAreWarningsAndTheLastOfTheOthers) {
+  const std::string log =
+      "vm:1:1 [0] NCCL INFO Using network Socket\n"
+      "vm:1:1 [0] NCCL WARN Cuda failure 101 'invalid device ordinal'\n"
+      "vm:1:1 [0] NCCL INFO misc/socket.cc:868 -> 3\n"
+      "vm:1:1 [0] NCCL INFO 24 coll channels\n"
+      "vm:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] via P2P/CUMEM\n"
+      "vm:1:1 [0] NCCL INFO group.cc:76 -> 1 [Async thread]\n";
+  EXPECT_EQ(telling_lines(log, 2),
+            (std::vector<std::string>{"vm:1:1 [0] NCCL WARN Cuda failure 101 'invalid device ordinal'",
+                                      "vm:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] via P2P/CUMEM"}));
+  EXPECT_EQ(telling_lines(log, 1).size(), 1u);
+  EXPECT_EQ(telling_lines(log, 9).size(), 4u);
+  EXPECT_TRUE(telling_lines("", 3).empty());
+}
+
 TEST(BenchDataPath, SocketsDespiteHcasIsAWarning) {
   const DataPath path = parse_data_path(
       "x NCCL INFO NET/IB : No device found.\nx NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\nx NCCL INFO Using "

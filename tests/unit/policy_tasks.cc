@@ -127,6 +127,22 @@ TEST(TaskGpus, ConstrainDevicesWithIndexZeroForEveryTask) {
   }
 }
 
+TEST(TaskGpus, PeersThatCannotBeOpenedAreTold) {
+  const NodeBuilder machine = four_gpus();
+  Task task = task_of(1, slurm("0", "gres:gpu:per_task:1"));
+  task.openable_minors = {2};
+  const TaskPlan plan = plan_of(machine, step_of(2, "0,2"), task);
+  ASSERT_EQ(plan.notes.size(), 1u);
+  EXPECT_EQ(plan.notes[0].object, "task 1");
+  EXPECT_THAT(plan.notes[0].text, HasSubstr("may open 1 of the step's 2 GPUs"));
+  EXPECT_THAT(plan.notes[0].text, HasSubstr("--gres=gpu:2 without a binding, or add --gpu-bind=none"));
+
+  task.openable_minors = {0, 2};  // the step is constrained, its tasks are not
+  EXPECT_THAT(plan_of(machine, step_of(2, "0,2"), task).notes, IsEmpty());
+  task.openable_minors = {2};
+  EXPECT_THAT(plan_of(machine, step_of(1, "2"), task).notes, IsEmpty()) << "no peer on this node";
+}
+
 TEST(TaskGpus, ConstrainedStepSharesWhatItMayOpen) {
   Task task = task_of(1, slurm("0,1"));
   task.openable_minors = std::set<int>{1, 3};

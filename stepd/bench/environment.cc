@@ -27,4 +27,12 @@ Variables changed(Variables environment, const Changes& changes) {
   return environment;
 }
 
+std::vector<std::pair<std::string, std::string>> named_settings(const Variables& environment) {
+  std::vector<std::pair<std::string, std::string>> settings;
+  for (const auto& [name, value] : environment)
+    for (const std::string_view prefix : {"NCCL_", "UCX_", "SHARP_", "NCCLTUNE_"})
+      if (name.starts_with(prefix)) settings.emplace_back(name, value);
+  return settings;
+}
+
 }  // namespace nccltune::bench

@@ -20,4 +20,7 @@ Variables own_environment();
 
 Variables changed(Variables environment, const Changes& changes);
 
+// Those that bear on a measurement (NCCL_, UCX_, SHARP_ and ours): what a report keeps of the environment.
+std::vector<std::pair<std::string, std::string>> named_settings(const Variables& environment);
+
 }  // namespace nccltune::bench

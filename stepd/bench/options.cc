@@ -262,18 +262,19 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   } catch (const CLI::CallForHelp&) {
     return {std::nullopt, app.help(), 0};
   } catch (const CLI::ParseError& fault) {
-    return {std::nullopt, std::string("nccl-tune: bench: ") + fault.what() + "; see nccl-tune bench --help\n", 2};
+    return {std::nullopt, print("nccl-tune: %s: %s", argv[0], fault.what()) + "; see nccl-tune bench --help\n", 2};
   }
   if (options.list) return {std::nullopt, list_text(), 0};
   if (!collective.empty()) {
     const CollectiveInfo* info = find_collective(collective);
     if (info == nullptr)
-      return {std::nullopt, "nccl-tune: bench: unknown collective '" + collective + "'; see nccl-tune bench --list\n",
+      return {std::nullopt,
+              print("nccl-tune: %s: unknown collective '", argv[0]) + collective + "'; see nccl-tune bench --list\n",
               2};
     options.collective = info->id;
   }
   if (const std::string fault = contradiction(options); !fault.empty())
-    return {std::nullopt, "nccl-tune: bench: " + fault + "\n", 2};
+    return {std::nullopt, print("nccl-tune: %s: ", argv[0]) + fault + "\n", 2};
   return {std::move(options), "", 0};
 }
 

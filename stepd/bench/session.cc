@@ -9,16 +9,6 @@
 #include "bench/text.h"
 
 namespace nccltune::bench {
-namespace {
-
-bool starts_with_any(std::string_view name, std::initializer_list<std::string_view> prefixes) {
-  for (const std::string_view prefix : prefixes)
-    if (name.starts_with(prefix)) return true;
-  return false;
-}
-
-}  // namespace
-
 Session::Session(Options options, const Variables& environment, World& world, ChosenWorker worker, int signal_fd)
     : options_(std::move(options)),
       environment_(environment),
@@ -112,8 +102,7 @@ RunInfo Session::describe_run() const {
   };
   info.job = value("SLURM_JOB_ID");
   info.step = value("SLURM_STEP_ID");
-  for (const auto& [name, text] : environment_)
-    if (starts_with_any(name, {"NCCL_", "UCX_", "SHARP_", "NCCLTUNE_"})) info.plan.emplace_back(name, text);
+  info.plan = named_settings(environment_);
   int rank = 0;
   std::map<std::string, int> hosts;
   for (const TaskRecord& task : launch_.tasks())

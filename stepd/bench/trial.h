@@ -80,8 +80,8 @@ class TrialRunner {
 
   int ranks() const { return world_.place().size * base_.workers(); }
   bool reports() const { return world_.place().rank == 0; }
-  int trials() const { return trials_; }  // so far
-  const Variables& environment() const { return environment_; }
+  int trials() const { return trials_; }                      // so far
+  const std::string& worker() const { return worker_.kind; }  // "nccl", "host"
 
  private:
   std::optional<Fault> measure(Launch& launch, const Options& options, const std::vector<Work>& works, Deadline end,

@@ -22,6 +22,7 @@ int exec(int argc, char** argv);
 int dump(int argc, char** argv);
 int check(int argc, char** argv);
 int bench(int argc, char** argv);
+int compare(int argc, char** argv);
 int pairs(int argc, char** argv);
 int report(int argc, char** argv);
 

@@ -14,6 +14,7 @@ namespace nccltune::cli {
 
 // Weak: a build may leave the benchmark out, and the other commands do not need it.
 int bench(int argc, char** argv) __attribute__((weak));
+int compare(int argc, char** argv) __attribute__((weak));
 int pairs(int argc, char** argv) __attribute__((weak));
 
 namespace {
@@ -24,9 +25,9 @@ struct Command {
 };
 
 constexpr std::array kCommands{
-    Command{"topo", topo}, Command{"plan", plan},   Command{"env", env},     Command{"exec", exec},
-    Command{"dump", dump}, Command{"check", check}, Command{"bench", bench}, Command{"report", report},
-    Command{"pairs", pairs},
+    Command{"topo", topo},     Command{"plan", plan},       Command{"env", env},     Command{"exec", exec},
+    Command{"dump", dump},     Command{"check", check},     Command{"bench", bench}, Command{"pairs", pairs},
+    Command{"report", report}, Command{"compare", compare},
 };
 
 constexpr const char* kHelp =
@@ -41,6 +42,7 @@ constexpr const char* kHelp =
     "  check   findings about this node, and across the nodes of a job step\n"
     "  dump    this node's facts as one file, for --root\n"
     "  bench   measure collectives, with the columns of nccl-tests\n"
+    "  compare which settings are better here, with evidence\n"
     "  pairs   find bad nodes, rails and paths of a job step, two nodes at a time\n"
     "  report  results side by side, as text or as a page\n"
     "\n"

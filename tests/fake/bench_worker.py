@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # A worker that speaks stepd/worker/protocol.h and misbehaves on demand: FAKE_WORKER=MANNER[:KIND], where KIND is the
-# command at which it happens (setup, connect, run).
+# command at which it happens (setup, connect, run). FAKE_SPEED is a factor on its times; those of a launch have a noise
+# of 0.2 % in common.
 import os
+import random
 import signal
 import struct
 import sys
@@ -14,6 +16,7 @@ MAGIC = 0x4E544E31
 PLACEMENT = "ii d d q i4x i4x q 40s 40s I4x d"
 
 manner, _, at = os.environ.get("FAKE_WORKER", "good").partition(":")
+speed = float(os.environ.get("FAKE_SPEED", "1")) * random.Random(os.getpid()).uniform(0.998, 1.002)
 command_at = {"setup": SETUP, "connect": CONNECT, "run": RUN}.get(at, RUN)
 
 
@@ -60,7 +63,7 @@ def misbehave(sequence):
 
 def placement(size, wrong):
     first = (1, 77, b"1.5", b"2.5") if wrong else (-1, 0, b"", b"")
-    return struct.pack("<" + PLACEMENT, 1, 1, 10e-6 + size / 1e10, 1e-5, wrong, 1 if wrong else 0, *first, 8, 0)
+    return struct.pack("<" + PLACEMENT, 1, 1, speed * (10e-6 + size / 1e10), 1e-5, wrong, 1 if wrong else 0, *first, 8, 0)
 
 
 runs = 0
@@ -85,7 +88,7 @@ while True:
     elif kind == RUN:
         send(PHASE, 0, struct.pack("<48s", b"timing"))
         wrong = 5 if manner == "wrong" and runs == 3 else 0
-        samples = b"".join(struct.pack("<ddii", 1e-5 + i * 1e-8, 9e-6, 0, 0) for i in range(8)) * 2
+        samples = b"".join(struct.pack("<ddii", speed * (1e-5 + i * 1e-8), speed * 9e-6, 0, 0) for i in range(8)) * 2
         send(RESULT, sequence, struct.pack("<QQ", size, size // 4) + placement(size, wrong) + placement(size, 0) + samples)
     elif kind == DISCONNECT:
         send(DISCONNECTED, sequence)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 
 #include "worker/common_io.h"
 
@@ -88,6 +89,8 @@ static void answer(Backend& backend, const Message& message) {
 
 int serve(Backend& backend) {
   std::signal(SIGPIPE, SIG_IGN);
+  // Into a pipe stdio keeps 4 KiB back, NCCL's log with its last words: a worker that is killed would take them along.
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   watch_supervisor();
   Message message;
   try {

@@ -27,7 +27,7 @@ suite() { # NAME COMMAND...
   if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed(,\ ([0-9]+)\ skipped)? ]]; then
     p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]} s=${BASH_REMATCH[4]:-0}
   fi
-  if [ "$f" = 0 ] && { [ "$rc" != 0 ] || [ "$p" = 0 ]; }; then
+  if [ "$f" = 0 ] && { [ "$rc" != 0 ] || [ "$p$s" = 00 ]; }; then
     echo "$name: exit status $rc, and no count of its own"
     f=1
   fi
@@ -38,7 +38,7 @@ suite() { # NAME COMMAND...
 
 suite unit "$O/unit-tests" --gtest_brief=1
 NCCLTUNE_PLUGIN=$O/nccl_tune.so suite fake "$O/fake-tests" --gtest_brief=1
-for script in tests/arrows.sh tests/golden/golden.sh tests/report/report.sh tests/fuzz/regress.sh tests/live/live.sh; do
+for script in tests/arrows.sh tests/golden/golden.sh tests/report/report.sh tests/fuzz/regress.sh tests/bench/compare.sh tests/live/live.sh; do
   [ ! -e "$script" ] || suite "$(basename "${script%/regress.sh}" .sh)" "$script" "$O"
 done
 

@@ -90,3 +90,43 @@ test_wrong_data_is_found_and_named() {
   want "exit status" 4 $?
   has "$(cat out stderr)" 'rank 1.*5'
 }
+
+# A worker that does what the variant's MANNER says before, or in the middle of, the real one's work.
+make_moody_worker() {
+  mkdir -p moody
+  cat >moody/nccl-tune-worker-host <<WORKER
+#!/bin/sh
+case \$MANNER in
+  crash) exit 3 ;;
+  hang) exec sleep 100 ;;
+  die) (sleep 0.2; kill -KILL \$\$) & ;;
+esac
+exec $LIVE_DIR/bin/nccl-tune-worker-host
+WORKER
+  chmod +x moody/nccl-tune-worker-host
+}
+
+test_compare_goes_on_past_variants_that_crash_or_hang() {
+  need_bench
+  make_moody_worker
+  # A size that takes the loser of the race with `kill` long enough.
+  NCCLTUNE_WORKER_DIR=$PWD/moody timeout 90 srun -N2 --mpi=pmix nccl-tune compare --env MANNER=crash,hang,die,good \
+    --launches 3 --timeout 3s --json c.json -b 16M -e 16M -n 40 >out 2>stderr || fail "exit status $?: $(cat out)"
+  has "$(cat out)" '^# MANNER=good|variant: MANNER=good'
+  want "verdict of the good one" 1 "$(sed -n '/variant: MANNER=good/,$p' out | grep -cE '^ +16777216 +3 ')"
+  has "$(cat out)" 'MANNER=hang failed \(hung\)'
+  has "$(cat out)" 'MANNER=crash failed \((died|failed)\)'
+  has "$(cat out)" 'MANNER=die failed \(died\)'
+  has "$(cat c.json)" '"complete":true'
+}
+
+test_compare_plan_with_none() {
+  need_bench
+  timeout 90 srun -N2 --nccl-tune --mpi=pmix nccl-tune compare --baseline plan --against none --launches 3 -b 4K -e 8K -n 5 \
+    --json c.json >out 2>stderr || fail "exit status $?: $(cat out)"
+  has "$(cat c.json)" '"name":"none","environment":\{.*"NCCL_IB_HCA":null'
+  want "rows" 2 "$(rows out | wc -l)"
+  timeout 90 srun -N2 --nccl-tune=off --mpi=pmix nccl-tune compare --against none -b 4K -e 8K >out 2>stderr &&
+    fail "exit status 0 without a plan"
+  has "$(cat stderr)" 'NCCLTUNE_SET is empty'
+}

@@ -47,7 +47,8 @@ std::string variant_lines(const Comparison& c, const VariantVerdict& v) {
   if (v.fault) {
     text += print("#   %d of %d launches failed: %s: %s\n", v.failed, v.launches, name(v.fault->kind),
                   v.fault->text.c_str());
-    for (size_t i = 1; i < v.fault->lines.size(); ++i) text += "#     " + v.fault->lines[i] + "\n";
+    for (const std::string& line : v.fault->lines)
+      if (line != v.fault->text) text += "#     " + line + "\n";
   }
   return text;
 }

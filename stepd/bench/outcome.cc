@@ -149,7 +149,7 @@ void combine(const std::vector<Outcome>& outcomes, int per_task, TrialResult& re
     if (auto lines = summarise_states(states, per_task); !lines.empty()) fault.lines = std::move(lines);
   if (!first->remedy.empty() && fault.lines.front().starts_with(first->text))
     fault.lines.front() += "; " + first->remedy;
-  fault.text = fault.lines.front();
+  fault.text = split(first->text, '\n').front() + (first->remedy.empty() ? "" : "; " + first->remedy);
   result.fault = std::move(fault);
 }
 

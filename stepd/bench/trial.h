@@ -43,7 +43,7 @@ struct TrialFault {
   protocol::FailureKind failure = protocol::FailureKind::internal;  // of a worker that said why
   int rank = -1;                   // of the worker that is the likeliest cause; -1: none
   std::string text;                // one line
-  std::vector<std::string> lines;  // text, then where the other ranks were and what NCCL said last
+  std::vector<std::string> lines;  // where the ranks were and what NCCL said last, the likeliest first; may hold `text`
 };
 const char* name(TrialFault::Kind kind);  // "died", "wrong data"
 

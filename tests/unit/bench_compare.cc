@@ -16,6 +16,7 @@
 #include "bench/compare.h"
 #include "bench/compare_json.h"
 #include "bench/comparison.h"
+#include "bench/data_path.h"
 #include "bench/text.h"
 #include "unit/json_schema.h"
 
@@ -139,6 +140,30 @@ TEST(CompareOrder, IsRandomAndTheSeedsOwn) {
   EXPECT_EQ(seen.size(), 6u);
 }
 
+// A setting that NCCL did not read cannot have made a difference, and one that took another way must show it.
+TEST(Comparison, TellsWhatNcclDidNotRead) {
+  const auto log = parse_data_path(
+      "n1:7:7 [0] NCCL INFO NCCL_PROTO set by environment to Simple.\n"
+      "n1:7:7 [0] NCCL INFO NCCL_IB_HCA set to =mlx5_0:1\n"
+      "n1:7:7 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n");
+  EXPECT_THAT(log.settings, testing::ElementsAre("NCCL_IB_HCA", "NCCL_PROTO"));
+  Comparison c;
+  c.variants = {
+      {"plan", {}},
+      {"both",
+       {{"NCCL_PROTO", "Simple"}, {"NCCL_GDRCOPY_ENABLE", "1"}, {"UCX_TLS", "rc"}, {"NCCL_ALGO", std::nullopt}}}};
+  c.done.resize(2);
+  c.done[1].variant = 1;
+  c.done[1].result.settings.assign(log.settings.begin(), log.settings.end());
+  c.done[1].result.data_path = {"data path of rank 0: IB, 16 of 16 channels with GPUDirect RDMA"};
+  const auto verdicts = judge(c);
+  EXPECT_THAT(verdicts[1].unread, ElementsAre("NCCL_GDRCOPY_ENABLE"));
+  EXPECT_TRUE(verdicts[0].unread.empty());
+  const std::string text = compare_text({}, c, verdicts, {});
+  EXPECT_THAT(text, HasSubstr("#   data path of rank 0: IB, 16 of 16"));
+  EXPECT_THAT(text, HasSubstr("#   NCCL_GDRCOPY_ENABLE: NCCL's log does not name it"));
+}
+
 class CompareRuns : public testing::Test {
  protected:
   void SetUp() override {
@@ -157,7 +182,7 @@ class CompareRuns : public testing::Test {
       if (chdir(folder_.c_str()) != 0) _exit(99);
       dup2(open("out", O_CREAT | O_WRONLY, 0600), 1);
       dup2(open("err", O_CREAT | O_WRONLY, 0600), 2);
-      for (const char* word : {"--worker", "host", "-b", "1K", "-e", "4K", "-w", "0", "--timeout", "1s", "--seed", "1",
+      for (const char* word : {"--worker", "host", "-b", "1K", "-e", "4K", "-w", "0", "--timeout", "5s", "--seed", "1",
                                "--json", "c.json", "--csv", "c.csv"})
         arguments.push_back(word);
       const auto parsed = parse(arguments);

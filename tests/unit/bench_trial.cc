@@ -22,7 +22,7 @@ class Trials : public testing::Test {
  protected:
   Trials() : world_(open_single_world()) {
     base_.warmup = 0;
-    base_.timeout = 1;
+    base_.timeout = 4;
     const fs::path worker = fs::path(NCCLTUNE_SOURCE_DIR) / "tests/fake/bench_worker.py";
     runner_.emplace(base_, own_environment(), *world_, ChosenWorker{"host", worker, ""}, -1);
   }

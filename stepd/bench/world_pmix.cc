@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -222,7 +223,9 @@ class PmixWorld : public World {
       const bool refresh = can_refresh_ && (again || passed(deadline)) && rank != place_.rank;
       pmix_info_t hints[] = {integer(PMIX_TIMEOUT, seconds), flag(kRefresh)};
       pmix_value_t* value = nullptr;
+      if (!begin_asking(rank, deadline)) return std::optional<std::string>();
       const pmix_status_t status = library_.get(&peer, key.c_str(), hints, refresh ? 2 : 1, &value);
+      end_asking(rank);
       again = true;
       if (status == PMIX_SUCCESS && value != nullptr) {
         std::string text = text_of(*value);
@@ -253,6 +256,21 @@ class PmixWorld : public World {
   // Attribute names are strings of the standard; older headers lack the macro (PMIx 4).
   static constexpr const char* kRefresh = "pmix.get.refresh";
 
+  // One request for keys of a rank at a time, the alarm's and the session's: a second one makes PMIx 5.0.1 to 5.0.6
+  // answer with success and no value, and use the freed request when the first is answered (get_data of
+  // pmix_client_get.c; seen as PMIX_ERR_BAD_PARAM, then SIGSEGV). False: another was under way up to the deadline.
+  bool begin_asking(int rank, Deadline deadline) {
+    std::unique_lock guard(lock_);
+    if (!answered_.wait_until(guard, deadline, [&] { return asked_.count(rank) == 0; })) return false;
+    asked_.insert(rank);
+    return true;
+  }
+  void end_asking(int rank) {
+    const std::lock_guard guard(lock_);
+    asked_.erase(rank);
+    answered_.notify_all();
+  }
+
   pmix_proc_t everyone() const {
     pmix_proc_t all = self_;
     all.rank = PMIX_RANK_WILDCARD;
@@ -276,6 +294,9 @@ class PmixWorld : public World {
   Library library_;
   pmix_proc_t self_;
   std::atomic<bool> can_refresh_ = true;  // the alarm's thread asks too
+  std::mutex lock_;
+  std::condition_variable answered_;
+  std::set<int> asked_;  // ranks
   Place place_;
   std::vector<std::pair<std::shared_ptr<pmix_proc_t>, std::shared_ptr<pmix_info_t>>> kept_;
 };

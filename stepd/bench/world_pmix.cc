@@ -256,7 +256,7 @@ class PmixWorld : public World {
   // Attribute names are strings of the standard; older headers lack the macro (PMIx 4).
   static constexpr const char* kRefresh = "pmix.get.refresh";
 
-  // One request for keys of a rank at a time, the alarm's and the session's: a second one makes PMIx 5.0.1 to 5.0.6
+  // One request for keys of a rank at a time, the alarm's and the session's: a second one makes PMIx 5.0.0 to 5.0.3
   // answer with success and no value, and use the freed request when the first is answered (get_data of
   // pmix_client_get.c; seen as PMIX_ERR_BAD_PARAM, then SIGSEGV). False: another was under way up to the deadline.
   bool begin_asking(int rank, Deadline deadline) {

@@ -57,8 +57,7 @@ TEST(Gather, OpensNothingForGood) {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
   };
   const auto before = count();
-  for (int i = 0; i < 6; ++i)
-    EXPECT_EQ(gather_facts(request_of("dgx-spark-gb10"), i % 2 ? 0ms : 60s).ok(), i % 2 == 0);
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(gather_facts(request_of("dgx-spark-gb10"), i % 2 ? 0ms : 60s).ok(), i % 2 == 0);
   EXPECT_EQ(count(), before);
 }
 

@@ -396,6 +396,37 @@ TEST(GidCases, InterfaceOfItsOwnBeforeAVlan) {
   EXPECT_EQ(gid_of(machine), "3");
 }
 
+TEST(GidCases, RowOfAnInterfaceThatIsDown) {
+  std::vector<Gid> a = usual_gids("", "eth0");
+  add_pair(a, 2, "10.5.0.2", "eth0b");
+  add_pair(a, 4, "10.1.0.2", "eth0");
+  NodeBuilder machine = two_rails(a, usual_gids("10.1.4.2", "eth1"));
+  machine.node.rdma.pop_back();
+  machine.net("eth0b", "10.5.0.2/24");
+  EXPECT_EQ(gid_of(machine), "3");
+  machine.node.net.back().up = false;
+  EXPECT_EQ(gid_of(machine), "5");
+}
+
+TEST(GidCases, RowOfTheFabricsSubnet) {
+  std::vector<Gid> a = usual_gids("10.5.0.2", "eth0");
+  add_pair(a, 4, "10.1.0.2", "eth0");
+  NodeBuilder machine = two_rails(a, usual_gids("10.1.4.2", "eth1"));
+  machine.node.rdma.pop_back();
+  EXPECT_EQ(gid_of(machine), "3");
+  Policy policy;
+  policy.fabric_subnet = Sourced{"10.1.0.0/16", "site.yaml:3"};
+  EXPECT_EQ(value_of(plan_of(machine, {}, policy).env, "NCCL_IB_GID_INDEX"), "5");
+}
+
+TEST(GidCases, Ipv6RangeOfThePolicy) {
+  const NodeBuilder machine = two_rails(usual_gids("fd02:0:0:1::1", "eth0"), usual_gids("fd02:0:0:2::1", "eth1"));
+  EXPECT_EQ(value_of(plan_of(machine).env, "NCCL_IB_ADDR_RANGE"), "(unset)");  // no second prefix to leave out
+  Policy policy;
+  policy.fabric_subnet = Sourced{"fd02::/32", "site.yaml:3"};
+  EXPECT_EQ(value_of(plan_of(machine, {}, policy).env, "NCCL_IB_ADDR_RANGE"), "fd02::/32");
+}
+
 TEST(GidCases, F19IndexesThatDifferAreLeftToNccl) {
   std::vector<Gid> b = usual_gids("", "eth1");
   add_pair(b, 5, "10.1.4.2", "eth1");

@@ -124,6 +124,24 @@ TEST(InterfaceCases, IpoibOnlyWhereNothingElseHasAnAddress) {
   EXPECT_EQ(interface_of(machine), "=ib0");
 }
 
+TEST(InterfaceCases, RailOfTheFabricOnlyWhereNothingElseHasAnAddress) {
+  NodeBuilder machine = one_gpu();
+  machine.hca({"mlx5_0", 0, "Ethernet", 400, 0x1021, "10.1.0.2/24", "rail0"});
+  EXPECT_EQ(interface_of(machine), "=rail0");
+  machine.net("eth0", "10.0.0.5/24");
+  EXPECT_EQ(interface_of(machine), "=eth0");
+}
+
+TEST(InterfaceCases, NodeAddressOnAnInterfaceThatIsDown) {
+  NodeBuilder machine = one_gpu();
+  machine.net("eth0", "10.0.0.5/24").up = false;
+  machine.net("eth1", "10.1.0.5/24");
+  Step step;
+  step.node_address = "10.0.0.5";
+  EXPECT_EQ(interface_of(machine, step), "=eth1");
+  EXPECT_THAT(notes_of(plan_of(machine, {}, {}, step).notes, "eth0"), HasSubstr("10.0.0.5 but is down; not used"));
+}
+
 TEST(InterfaceCases, F31NodeAddressOnLo) {
   NodeBuilder machine = one_gpu();
   machine.node.net[0].addresses.push_back(ip("10.255.3.7/32"));

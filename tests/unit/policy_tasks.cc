@@ -302,6 +302,18 @@ TEST(Binding, OfflineCpusAndMemorylessNodes) {
   const TaskPlan plan = plan_of(machine, step_of(1, "0"), task);
   EXPECT_EQ(pin_of(plan), "0-7");
   EXPECT_FALSE(plan.mem_node);
+  // Nor where the NUMA node is all that is known of the place.
+  for (auto& [bdf, pci] : machine.node.pci) pci.local_cpus.reset();
+  EXPECT_EQ(pin_of(plan_of(machine, step_of(1, "0"), task)), "0-7");
+}
+
+// Grace: a GPU's own memory is a NUMA node without CPUs, and no place for a task's pages by default.
+TEST(Binding, NodesOfMemoryAloneAreNotPreferred) {
+  NodeBuilder machine = four_gpus();
+  machine.numa(2, "");
+  for (auto& [bdf, pci] : machine.node.pci) pci.numa_node = 2;
+  const TaskPlan plan = plan_of(machine, step_of(1, "0"), task_of(0, slurm("0")));
+  EXPECT_FALSE(plan.mem_node);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ enter() {
   local root=$1
   shift
   # shellcheck disable=SC2016
-  nice -n 19 unshare --mount --pid --ipc --fork --kill-child --propagation private bash -c '
+  unshare --mount --pid --ipc --fork --kill-child --propagation private bash -c '
     root=$1; shift
     mount --bind "$root" "$root" && mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" &&
     mount -t tmpfs -o mode=755 dev "$root/dev" && mkdir "$root/dev/shm" "$root/dev/pts" &&
@@ -30,7 +30,7 @@ make_root() {
   local suite=$1 root=$dir/$1 package
   [ ! -e "$root/.ready" ] || return 0
   rm -rf --one-file-system "$root"
-  nice -n 19 debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$log/$suite.root" 2>&1 || return 1
+  debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$log/$suite.root" 2>&1 || return 1
   cp /etc/resolv.conf "$root/etc/"
   grep -E '^(127|::1)|localhost' /etc/hosts >"$root/etc/hosts"
   echo "127.0.1.1 $(hostname)" >>"$root/etc/hosts"

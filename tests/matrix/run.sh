@@ -16,13 +16,13 @@ the end; the exit status is 1 when anything failed. Needs root, debootstrap and 
 
   --dir DIR        where roots and logs lie; a root that is there is used again (/var/tmp/nccl-tune-matrix)
   --mirror URL     (http://deb.debian.org/debian)
-  --live PATTERN   the groups of live tests (submit|trouble|pin|gpus|nogres|bench)
-  --quick          g++ only, no unit and golden tests: what depends on Slurm
+  --live PATTERN   the groups of live tests (submit, trouble, pin, gpus, nogres, slow, bench)
+  --quick          what depends on Slurm alone: the plugin with g++, through the fake host and a real slurmd
   --fresh          make the roots anew
 HELP
 }
 
-dir=/var/tmp/nccl-tune-matrix mirror=http://deb.debian.org/debian live='submit|trouble|pin|gpus|nogres|bench' quick=no fresh=no
+dir=/var/tmp/nccl-tune-matrix mirror=http://deb.debian.org/debian live='^test-(submit|trouble|pin|gpus|nogres|slow|bench)$' quick=no fresh=no
 releases=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -37,6 +37,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+[ "$quick" = no ] || live=${live/|bench/}
 [ "${#releases[@]}" -gt 0 ] || releases=(bookworm trixie sid arm64)
 [ "$(id -u)" = 0 ] || { echo "run.sh: must be root" >&2; exit 2; }
 command -v debootstrap >/dev/null || { echo "run.sh: debootstrap is not here" >&2; exit 2; }
@@ -71,10 +72,10 @@ step() {
   return "$rc"
 }
 
-# The working tree as it stands, what git ignores left out.
+# The working tree as it stands, what git ignores left out. What was built there before stays: make sees what changed.
 copy_tree() { # ROOT
-  rm -rf "$1/src"
   mkdir -p "$1/src"
+  find "$1/src" -mindepth 1 -maxdepth 1 ! -name 'build*' -exec rm -rf {} +
   (cd "$top" && git ls-files -z --cached --others --exclude-standard | xargs -0 ls -d 2>/dev/null | tar -cf - -T -) | tar -xf - -C "$1/src"
 }
 
@@ -105,16 +106,16 @@ release() { # RELEASE
   copy_tree "$dir/$1"
   versions "$1"
   # What the release lacks a library for, `all` leaves out.
-  local parts=(all fake) flags='-O2 -g0'
-  [ "$quick" = yes ] || parts+=(unit)
-  step "$1" 'build, g++' make -k -j1 CI=1 CXXFLAGS="$flags" "${parts[@]}" || return
+  local parts=(plugin fake) flags='-O2 -g0'
+  [ "$quick" = yes ] || parts=(all fake unit)
+  step "$1" 'build, g++' make -k -j"$(nproc)" CI=1 CXXFLAGS="$flags" "${parts[@]}" || return
   [ "$quick" = yes ] || step "$1" 'unit tests' build/unit-tests --gtest_brief=1
   step "$1" 'fake SPANK host' env NCCLTUNE_PLUGIN=build/nccl_tune.so build/fake-tests --gtest_brief=1
   [ "$quick" = yes ] || step "$1" golden tests/golden/golden.sh build
-  step "$1" 'symbols, hardening' tests/arrows.sh build
+  [ "$quick" = yes ] || step "$1" 'symbols, hardening' tests/arrows.sh build
   step "$1" 'live' env O=build tests/live/live.sh build "$live"
   wrong_release "$1"
-  [ "$quick" = yes ] || step "$1" 'build, clang' make -k -j1 CI=1 O=build-clang CXX=clang++ CXXFLAGS="$flags" plugin tool
+  [ "$quick" = yes ] || step "$1" 'build, clang' make -k -j"$(nproc)" CI=1 O=build-clang CXX=clang++ CXXFLAGS="$flags" plugin tool
 }
 
 for name in "${releases[@]}"; do

@@ -89,6 +89,7 @@ tool.file        := $(O)/nccl-tune
 host-worker.file := $(O)/nccl-tune-worker-host
 nccl-worker.file := $(O)/nccl-tune-worker-nccl
 unit.file        := $(O)/unit-tests
+spank-unit.file  := $(O)/spank-tests
 fake.file        := $(O)/fake-tests
 benchmarks.file  := $(O)/benchmarks
 replay.file      := $(O)/fuzz-replay
@@ -98,6 +99,7 @@ tool.why         := $(no_tool)
 host-worker.why  := $(or $(no_cxx),$(no_gloo))
 nccl-worker.why  := $(or $(no_cxx),$(no_cuda),$(no_nccl))
 unit.why         := $(or $(no_tool),$(no_spank),$(no_gtest))
+spank-unit.why   := $(or $(plugin.why),$(no_gtest))
 fake.why         := $(or $(plugin.why),$(no_gtest))
 benchmarks.why   := $(or $(no_core),$(no_bench))
 replay.why       := $(or $(plugin.why),$(no_tool))
@@ -105,7 +107,7 @@ fuzzer.why       := $(replay.why)
 part.name         = $(subst -, ,$(1))
 
 BUILT := $(foreach p,$(PARTS),$(if $($(p).why),,$(p)))
-.PHONY: all $(PARTS) unit fake benchmarks replay fuzzer
+.PHONY: all $(PARTS) unit spank-unit fake benchmarks replay fuzzer
 all: $(BUILT)
 	@$(foreach p,$(PARTS),$(if $($(p).why),echo 'left out: $(call part.name,$(p)): $($(p).why)';)) \
 	$(if $(no_pmix),echo 'left out: PMIx in nccl-tune bench: $(no_pmix)';) \
@@ -115,7 +117,7 @@ define part
 $(1): $$(if $$($(1).why),,$$($(1).file))
 	$$(if $$($(1).why),@echo 'left out: $$(call part.name,$(1)): $$($(1).why)' >&2; exit 1,@:)
 endef
-$(foreach p,$(PARTS) unit fake benchmarks replay fuzzer,$(eval $(call part,$(p))))
+$(foreach p,$(PARTS) unit spank-unit fake benchmarks replay fuzzer,$(eval $(call part,$(p))))
 
 # ---- how to build it -------------------------------------------------------------------------------------------------
 $(O)/%.o: %.cc $(O)/flags
@@ -164,6 +166,10 @@ $(nccl-worker.file): $(NCCL)
 $(unit.file): $(CORE) $(filter $(O)/stepd/worker/common% %/host_address.o %/host_reduce.o,$(HOST)) $(filter-out %/main.o,$(TOOL)) $(filter-out %/entry.o,$(PLUGIN)) $(filter %/spank.o,$(FAKE)) $(UNIT)
 	$(link)
 	$(Q)$(CXX) $(LINK) -o $@ $(filter %.o,$^) -lgtest -lgmock -lgtest_main -lyaml-cpp -lpugixml -lfmt -ldl -lpthread $(if $(no_hwloc),,-lhwloc)
+# Those of spank/ alone, in a third of the time: for coverage, sanitizers and other architectures.
+$(spank-unit.file): $(CORE) $(filter-out %/entry.o,$(PLUGIN)) $(filter %/spank.o,$(FAKE)) $(filter $(foreach r,base node policy plugin machine,$(O)/tests/unit/$(r)%),$(UNIT))
+	$(link)
+	$(Q)$(CXX) $(LINK) -o $@ $(filter %.o,$^) -lgtest -lgmock -lgtest_main -lyaml-cpp -lpugixml -lpthread $(if $(no_hwloc),,-lhwloc)
 # The host that loads the built plugin (pin.o: to read masks of any size back); -export-dynamic: the plugin finds spank_* in it as it does in slurmstepd.
 $(fake.file): $(filter $(O)/spank/base/%,$(CORE)) $(O)/spank/plugin/pin.o $(FAKE)
 	$(link)
@@ -181,7 +187,7 @@ $(fuzzer.file): $(FUZZED) $(O)/tests/fuzz/libfuzzer.o
 
 
 # ---- targets for people ----------------------------------------------------------------------------------------------
-.PHONY: deps check check-built check-vm check-slurm-matrix demo golden fuzz bench lint format install uninstall dist deb rpm clean mutation help
+.PHONY: deps check check-built check-vm check-slurm-matrix demo golden fuzz bench coverage lint format install uninstall dist deb rpm clean mutation help
 deps: ## install what is missing of the distribution's packages (apt; elsewhere it says what make uses)
 	@.ci/deps
 
@@ -207,6 +213,11 @@ fuzz: ## libFuzzer on every parser and on the whole plugin, FUZZ_SECONDS each (6
 	@$(MAKE) --no-print-directory tool
 	@$(MAKE) --no-print-directory O=$(O)/fuzz CXX=clang++-14 SAN=address,undefined CXXFLAGS='-O1 -g -fsanitize=fuzzer-no-link -fno-sanitize-recover=undefined' fuzzer
 	@tests/fuzz/fuzz.sh $(O) $(FUZZ_SECONDS)
+
+coverage: ## which lines of spank/ the tests reach, those of a throwaway Slurm too (root)
+	@.ci/deps gcovr
+	@$(MAKE) --no-print-directory O=$(O)/coverage CXXFLAGS='-O0 -g --coverage' CPPFLAGS='-include tests/coverage.h' LDFLAGS=--coverage plugin spank-unit fake
+	@tests/coverage.sh $(O)/coverage
 
 mutation: $(CORE) $(filter %/machine.o $(O)/tests/unit/policy_%,$(UNIT)) ## disables each rule of the plan in turn: which test sees it?
 	@tests/mutation/run.sh $(O)

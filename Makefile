@@ -187,7 +187,7 @@ $(fuzzer.file): $(FUZZED) $(O)/tests/fuzz/libfuzzer.o
 
 
 # ---- targets for people ----------------------------------------------------------------------------------------------
-.PHONY: deps check check-built check-vm check-slurm-matrix demo golden fuzz bench coverage lint format install uninstall dist deb rpm clean mutation help
+.PHONY: deps check check-tune check-built check-vm check-slurm-matrix demo golden fuzz bench coverage lint format install uninstall dist deb rpm clean mutation help
 deps: ## install what is missing of the distribution's packages (apt; elsewhere it says what make uses)
 	@.ci/deps
 
@@ -226,6 +226,9 @@ check-slurm-matrix: ## build and test in roots of Debian 12, 13 and sid, and for
 	@.ci/deps debootstrap
 	@tests/matrix/run.sh
 
+check-tune: tool host-worker ## the search finds what is planted in the host worker for 20 of 20 seeds; a minute a seed at most
+	@tests/tune/seeds.sh $(O)
+
 bench: ## what reading and planning cost on the largest recorded machine
 	@.ci/deps g++ libyaml-cpp-dev libpugixml-dev libbenchmark-dev python3
 	@$(MAKE) --no-print-directory benchmarks
@@ -257,7 +260,7 @@ INSTALLED = $(addsuffix :$(plugindir),$(call built,plugin)) $(addsuffix :$(bindi
   $(if $(ENROOT),$(O)/60-nccl-tune.sh:$(ENROOT)/hooks.d)
 # enroot's configuration folder, for our hook: where this machine has it, or as told (ENROOT=/etc/enroot for a package, ENROOT= for none).
 ENROOT ?= $(wildcard $(sysconfdir)/enroot)
-SITE  = etc/nccl-tune.yaml:$(sysconfdir) etc/expected.yaml:$(sysconfdir)/nccl-tune
+SITE  = etc/nccl-tune.yaml:$(sysconfdir) etc/expected.yaml:$(sysconfdir)/nccl-tune etc/tune-space.yaml:$(sysconfdir)/nccl-tune
 # Where pyxis is used the plugin is loaded twice, and Slurm loads no path twice: hence a link for the second time.
 INSIDE = $(if $(plugin.why),,$(DESTDIR)$(plugindir)/nccl_tune_inside.so)
 CONFS = $(patsubst etc/plugstack.conf.d/%,$(O)/%,$(wildcard etc/plugstack.conf.d/*.conf))

@@ -24,6 +24,7 @@ int check(int argc, char** argv);
 int bench(int argc, char** argv);
 int compare(int argc, char** argv);
 int pairs(int argc, char** argv);
+int tune(int argc, char** argv);
 int report(int argc, char** argv);
 
 }  // namespace nccltune::cli

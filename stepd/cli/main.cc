@@ -16,6 +16,7 @@ namespace nccltune::cli {
 int bench(int argc, char** argv) __attribute__((weak));
 int compare(int argc, char** argv) __attribute__((weak));
 int pairs(int argc, char** argv) __attribute__((weak));
+int tune(int argc, char** argv) __attribute__((weak));
 
 namespace {
 
@@ -27,7 +28,7 @@ struct Command {
 constexpr std::array kCommands{
     Command{"topo", topo},     Command{"plan", plan},       Command{"env", env},     Command{"exec", exec},
     Command{"dump", dump},     Command{"check", check},     Command{"bench", bench}, Command{"pairs", pairs},
-    Command{"report", report}, Command{"compare", compare},
+    Command{"report", report}, Command{"compare", compare}, Command{"tune", tune},
 };
 
 constexpr const char* kHelp =
@@ -43,6 +44,7 @@ constexpr const char* kHelp =
     "  dump    this node's facts as one file, for --root\n"
     "  bench   measure collectives, with the columns of nccl-tests\n"
     "  compare which settings are better here, with evidence\n"
+    "  tune    search faster settings here, and write them as a profile of the policy\n"
     "  pairs   find bad nodes, rails and paths of a job step, two nodes at a time\n"
     "  report  results side by side, as text or as a page\n"
     "\n"

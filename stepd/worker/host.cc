@@ -44,6 +44,10 @@ class HostBackend : public Backend {
  public:
   protocol::Ready open(const protocol::Setup& setup) override {
     seat_.setup = setup;
+    if (const char* flip = std::getenv(protocol::kTestFlip); flip != nullptr && std::strcmp(flip, "1") == 0) {
+      seat_.setup.fault = protocol::flip_element;
+      seat_.setup.fault_rank = 0;
+    }
     traffic_ = read_traffic();
     if (setup.registration) {
       throw Failed(FailureKind::unsupported, "Gloo: registers no buffers; -R needs a GPU", "leave -R out");

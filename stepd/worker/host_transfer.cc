@@ -1,16 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/host_transfer.h"
 
+#include <unistd.h>
+
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 #include "worker/common_io.h"
 
 namespace nccltune::worker {
 
+static unsigned microseconds_of(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? 0 : static_cast<unsigned>(std::strtoul(text, nullptr, 10));
+}
+
 HostTransfer::HostTransfer(const Case& job, const Shape& shape, const Seat& seat, const Traffic& traffic, char* send,
                            char* receive, HostCollectives& collectives)
-    : seat_(seat), traffic_(traffic), send_(send), receive_(receive), collectives_(collectives) {
+    : seat_(seat),
+      traffic_(traffic),
+      send_(send),
+      receive_(receive),
+      collectives_(collectives),
+      delay_us_(microseconds_of(protocol::kTestSlow) + microseconds_of(protocol::kTestSlowMore)) {
   operation_.job = job;
   operation_.shape = shape;
   if (job.collective == Collective::alltoallv) {
@@ -36,6 +49,7 @@ void HostTransfer::fill(bool in_place, uint64_t seed) {
 void HostTransfer::start(bool in_place, uint64_t iteration) {
   const uint64_t shift = shift_of(operation_.shape, operation_.job.max_bytes, iteration);
   operation_.ends = ends_of(operation_.shape, send_, receive_, seat_.rank, in_place, shift);
+  if (delay_us_ > 0) ::usleep(delay_us_);
   collectives_.run(operation_);
 }
 

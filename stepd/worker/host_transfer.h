@@ -37,6 +37,7 @@ class HostTransfer : public Transfer {
   char* send_;
   char* receive_;
   HostCollectives& collectives_;
+  unsigned delay_us_;  // protocol::kTestSlow
   std::vector<uint64_t> sent_, received_;
   std::vector<std::chrono::steady_clock::time_point> marks_;
 };

@@ -88,6 +88,12 @@ struct Setup {
 inline constexpr int32_t kAnyRank = -2;  // this worker, whatever its rank
 enum Fault : uint32_t { none = 0, flip_element = 1, hang = 2, crash = 3, slow = 4 };
 
+// For tests only, as variables, so that settings can differ in them: the host worker waits in each operation for the
+// sum of the first two, microseconds, and with the third at 1 its rank 0 flips an element.
+inline constexpr const char* kTestSlow = "HOST_WORKER_SLOW_US";
+inline constexpr const char* kTestSlowMore = "HOST_WORKER_SLOW_MORE_US";
+inline constexpr const char* kTestFlip = "HOST_WORKER_FLIP";
+
 struct Ready {
   char name[96];  // "NVIDIA H200"; host worker: "host memory (Gloo)"
   char bdf[16];   // "0000:3b:00.0"; "" for host

@@ -44,6 +44,7 @@ mount_tool() {
   if [ -d "$libexecdir/nccl-tune" ]; then bind dir "$libexecdir/nccl-tune"; fi
   if [ -r "$sysconfdir/nccl-tune.yaml" ]; then bind file "$sysconfdir/nccl-tune.yaml" noexec; fi
   if [ -d "$sysconfdir/nccl-tune.d" ]; then bind dir "$sysconfdir/nccl-tune.d" noexec; fi
+  if [ -d "$sysconfdir/nccl-tune" ]; then bind dir "$sysconfdir/nccl-tune" noexec; fi
 }
 
 mount_topology_file

@@ -56,8 +56,8 @@ std::optional<Error> lonely_task(const std::map<std::string, std::string>& envir
     const char* name;
     const char* remedy;
   } kCounts[] = {
-      {"SLURM_STEP_NUM_TASKS", "start it with 'srun --mpi=pmix nccl-tune bench ...'"},
-      {"SLURM_NTASKS", "start it with 'srun --mpi=pmix nccl-tune bench ...'"},
+      {"SLURM_STEP_NUM_TASKS", "start it with 'srun --mpi=pmix nccl-tune ...'"},
+      {"SLURM_NTASKS", "start it with 'srun --mpi=pmix nccl-tune ...'"},
       {"OMPI_COMM_WORLD_SIZE", "use an mpirun whose Open MPI was built with PMIx, or srun --mpi=pmix"},
       {"PMI_SIZE", "this launcher speaks PMI only; use srun --mpi=pmix"},
   };
@@ -67,7 +67,7 @@ std::optional<Error> lonely_task(const std::map<std::string, std::string>& envir
     const auto count = parse_integer(text, 0, 1 << 30);
     if (count && *count > 1)
       return Error{
-          "bench",
+          "step",
           print("%s=%s tasks were started, but this one cannot see the others: it has no PMIx", name, text.c_str()), "",
           remedy};
     if (count) return std::nullopt;  // the first that is set knows best

@@ -84,7 +84,7 @@ std::optional<std::string> PairsExchange::hear(int rank, const std::string& key,
 std::vector<std::optional<std::string>> PairsExchange::gather(const std::vector<int>& ranks, const std::string& key,
                                                               Deadline deadline) {
   std::vector<std::optional<std::string>> texts(ranks.size());
-  std::vector<Clock::time_point> heard_of(ranks.size(), Clock::now());
+  std::vector<Clock::time_point> heard_of(ranks.size(), Clock::now()), next_try = heard_of;
   std::vector<size_t> missing;
   for (size_t i = 0; i < ranks.size(); ++i)
     if (ranks[i] >= 0) missing.push_back(i);
@@ -94,9 +94,13 @@ std::vector<std::optional<std::string>> PairsExchange::gather(const std::vector<
     const auto ask = [&] {
       for (size_t at; (at = next++) < missing.size();) {
         const size_t i = missing[at];
+        if (!passed(next_try[i])) continue;
         const auto began = Clock::now();
         texts[i] = look(ranks[i], key);
-        if (texts[i] || seconds_since(began) < kSlowAnswer) heard_of[i] = Clock::now();
+        if (texts[i] || seconds_since(began) < kSlowAnswer)
+          heard_of[i] = Clock::now();
+        else
+          next_try[i] = in_seconds(kSilence / 5);  // every question to a dead node is a burden on the servers
       }
     };
     std::vector<std::thread> others;

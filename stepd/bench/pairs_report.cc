@@ -109,6 +109,9 @@ std::string aligned(const Rows& rows) {
   return text;
 }
 
+// GB/s with the digits that tell figures apart, of NVLink and of a slow Ethernet alike.
+std::string rate(double gbps) { return print(gbps >= 100 ? "%.1f" : gbps >= 1 ? "%.2f" : "%.4f", gbps); }
+
 std::string dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 void add_finding(const PairsRun& run, const PairSearch& search, const PairFinding& finding, Rows& rows) {
@@ -117,7 +120,7 @@ void add_finding(const PairsRun& run, const PairSearch& search, const PairFindin
   const double middle = search.median(finding.alone);
   rows.push_back({node.name, rails_text(finding.rails, run.rails), dash(card.bdf),
                   finding.peer < 0 ? "-" : run.nodes[static_cast<size_t>(finding.peer)].name,
-                  print("%.2f", finding.percent * middle / 100), print("%.0f", finding.percent), name(finding.verdict),
+                  rate(finding.percent * middle / 100), print("%.0f", finding.percent), name(finding.verdict),
                   finding.why + (card.nics.empty() ? "" : "; NIC " + card.nics)});
 }
 
@@ -139,7 +142,7 @@ void add_good_rows(const PairsRun& run, const PairSearch& search, const std::set
     for (int rail = 0; rail < run.rails; ++rail) {
       const auto& [gbps, pairs] = best[{static_cast<int>(node), rail}];
       rows.push_back({run.nodes[node].name, std::to_string(rail), dash(card_of(run.nodes[node], rail).bdf), "-",
-                      print("%.2f", gbps), print("%.0f", middle > 0 ? 100 * gbps / middle : 0), "good",
+                      rate(gbps), print("%.0f", middle > 0 ? 100 * gbps / middle : 0), "good",
                       print("best of %d", pairs)});
     }
   }
@@ -161,8 +164,8 @@ std::string head_text(const PairsRun& run, const PairSearch& search) {
                 run.complete ? "" : "; ended early");
   for (const bool alone : {false, true})
     if (const double middle = search.median(alone); middle > 0)
-      text += print("# median of %s: %.2f GB/s; slow is below %.2f GB/s\n", alone ? "nodes alone" : "pairs", middle,
-                    search.bound(alone));
+      text += print("# median of %s: %s GB/s; slow is below %s GB/s\n", alone ? "nodes alone" : "pairs",
+                    rate(middle).c_str(), rate(search.bound(alone)).c_str());
   return text;
 }
 

@@ -9,6 +9,7 @@
 #include <pmix.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -221,11 +222,13 @@ class PmixWorld : public World {
       // Open MPI 4.1 refuses under PMIx 5.0.1.
       // Who asks without waiting wants to know what is there now (an alarm), and no cache.
       const bool refresh = can_refresh_ && (again || passed(deadline)) && rank != place_.rank;
-      pmix_info_t hints[] = {integer(PMIX_TIMEOUT, seconds), flag(kRefresh)};
-      pmix_value_t* value = nullptr;
-      if (!begin_asking(rank, deadline)) return std::optional<std::string>();
-      const pmix_status_t status = library_.get(&peer, key.c_str(), hints, refresh ? 2 : 1, &value);
-      end_asking(rank);
+      const auto question = std::make_shared<Question>(Question{
+          peer, key, {integer(PMIX_TIMEOUT, seconds), flag(kRefresh)}, refresh ? size_t{2} : size_t{1}, nullptr});
+      // An answer of a second at least, like PMIX_TIMEOUT: who gets none quickly can tell a dead server from a key that
+      // is not there yet.
+      if (!Asking::begin(*asking_, rank, std::max(deadline, in_seconds(1)))) return std::optional<std::string>();
+      const pmix_status_t status = ask(question, seconds + 1);
+      pmix_value_t* const value = status == PMIX_SUCCESS ? question->value : nullptr;
       again = true;
       if (status == PMIX_SUCCESS && value != nullptr) {
         std::string text = text_of(*value);
@@ -256,19 +259,46 @@ class PmixWorld : public World {
   // Attribute names are strings of the standard; older headers lack the macro (PMIx 4).
   static constexpr const char* kRefresh = "pmix.get.refresh";
 
+  struct Question {
+    pmix_proc_t peer;
+    std::string key;
+    pmix_info_t hints[2];
+    size_t hint_count;
+    pmix_value_t* value;
+  };
+
   // One request for keys of a rank at a time, the alarm's and the session's: a second one makes PMIx 5.0.0 to 5.0.3
   // answer with success and no value, and use the freed request when the first is answered (get_data of
-  // pmix_client_get.c; seen as PMIX_ERR_BAD_PARAM, then SIGSEGV). False: another was under way up to the deadline.
-  bool begin_asking(int rank, Deadline deadline) {
-    std::unique_lock guard(lock_);
-    if (!answered_.wait_until(guard, deadline, [&] { return asked_.count(rank) == 0; })) return false;
-    asked_.insert(rank);
-    return true;
-  }
-  void end_asking(int rank) {
-    const std::lock_guard guard(lock_);
-    asked_.erase(rank);
-    answered_.notify_all();
+  // pmix_client_get.c; seen as PMIX_ERR_BAD_PARAM, then SIGSEGV).
+  struct Asking {
+    std::mutex lock;
+    std::condition_variable answered;
+    std::set<int> ranks;
+
+    // False: another was under way up to the deadline.
+    static bool begin(Asking& asking, int rank, Deadline deadline) {
+      std::unique_lock guard(asking.lock);
+      if (!asking.answered.wait_until(guard, deadline, [&] { return asking.ranks.count(rank) == 0; })) return false;
+      asking.ranks.insert(rank);
+      return true;
+    }
+    static void end(Asking& asking, int rank) {
+      const std::lock_guard guard(asking.lock);
+      asking.ranks.erase(rank);
+      asking.answered.notify_all();
+    }
+  };
+
+  // PMIX_TIMEOUT is not kept by every server: Slurm's waits for a node that is gone as long as TCP does. The thread of
+  // such a question is left behind, and with it the rank is as good as asked.
+  pmix_status_t ask(const std::shared_ptr<Question>& question, double seconds) const {
+    const auto call = [get = library_.get, question, asking = asking_] {
+      const pmix_status_t status =
+          get(&question->peer, question->key.c_str(), question->hints, question->hint_count, &question->value);
+      Asking::end(*asking, static_cast<int>(question->peer.rank));
+      return status;
+    };
+    return bounded(call, in_seconds(seconds)).value_or(PMIX_ERR_TIMEOUT);
   }
 
   pmix_proc_t everyone() const {
@@ -294,9 +324,7 @@ class PmixWorld : public World {
   Library library_;
   pmix_proc_t self_;
   std::atomic<bool> can_refresh_ = true;  // the alarm's thread asks too
-  std::mutex lock_;
-  std::condition_variable answered_;
-  std::set<int> asked_;  // ranks
+  std::shared_ptr<Asking> asking_ = std::make_shared<Asking>();
   Place place_;
   std::vector<std::pair<std::shared_ptr<pmix_proc_t>, std::shared_ptr<pmix_info_t>>> kept_;
 };

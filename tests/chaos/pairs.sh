@@ -1,0 +1,125 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `nccl-tune pairs` on eight nodes of network namespaces with real faults, drawn by seed: one node is slow, the path
+# between two others is, and a third loses its cable in the middle of the run.
+#   pairs.sh [OUTPUT FOLDER [FIRST SEED [LAST SEED]]]      one seed takes about 40 s; ends with `N passed, N failed`
+# With an odd seed the bad path is one that a quick search runs, with an even one it is any, and all are tried
+# (--pairs=full).
+set -u
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit 1
+netns=$here/netns.sh
+nodes=8
+
+# Two of eight that are not in $taken; each pair of seeds draws alike everywhere.
+draw() { # COUNT
+  local left=$1 node
+  while [ "$left" -gt 0 ]; do
+    node=$((RANDOM % nodes + 1))
+    case " $taken " in *" $node "*) continue ;; esac
+    taken+=" $node" left=$((left - 1))
+    echo "$node"
+  done
+}
+
+# A link of 50 Mbit/s: the host's CPUs are then no part of the figures.
+set_up_links() {
+  local i
+  "$netns" heal "$cluster"
+  for ((i = 1; i <= nodes; i++)); do
+    ip netns exec "$cluster$i" tc qdisc replace dev eth0 root tbf rate 50mbit burst 32kb latency 100ms
+  done
+}
+
+# What the dead node left behind, so that the next seed finds it idle.
+clean_up_node() { # NODE
+  local pid
+  "$netns" join "$cluster" "$1"
+  for pid in $(ip netns pids "$cluster$1"); do
+    case $(cat "/proc/$pid/comm" 2>/dev/null) in slurmstepd* | nccl-tune*) kill -KILL "$pid" ;; esac
+  done
+  for _ in $(seq 150); do
+    [ "$(sinfo -h -t idle -o %D)" = "$nodes" ] && return 0
+    sleep 0.2
+  done
+  echo "    the cluster did not come back"
+  return 1
+}
+
+expect() { # FILE VERDICT NODE [PEER]
+  python3 - "$@" <<'PYTHON'
+import json, sys
+file, verdict, node, peer = sys.argv[1], sys.argv[2], sys.argv[3], (sys.argv[4:] or [None])[0]
+found = [line for line in map(json.loads, open(file)) if line["kind"] == "finding" and line["verdict"] == verdict]
+ends = {tuple(sorted(filter(None, (line["node"], line["peer"])))) for line in found}
+sys.exit(tuple(sorted(filter(None, (node, peer)))) not in ends)
+PYTHON
+}
+
+# Nothing else is blamed but what was planted; a disturbance that passed is no blame.
+blamed() { # FILE
+  python3 -c 'import json,sys; print(sum(l["kind"] == "finding" and l["verdict"] != "transient" for l in map(json.loads, open(sys.argv[1]))))' "$1"
+}
+
+run_seed() { # SEED
+  local seed=$1 slow a b dead taken='' full='' rc=0 out=$LIVE_DIR/pairs.$1 faults='' wait watcher
+  RANDOM=$seed
+  if [ $((seed % 2)) = 1 ]; then
+    a=$((RANDOM % 4 + 1)) b=$((a + 4)) taken="$a $b"
+  else
+    read -r a b < <(draw 2 | paste -sd' ')
+    taken="$a $b" full=--pairs=full
+  fi
+  # Rank 0 is on node 1: that one may be slow and have a bad path, but not be cut off.
+  slow=$(draw 1)
+  taken+=" $slow 1"
+  dead=$(draw 1)
+  wait=$((RANDOM % 40))
+  set_up_links
+  "$netns" slow "$cluster" "$slow" 20mbit
+  "$netns" slow-path "$cluster" "$a" "$b" 20mbit
+  (
+    for _ in $(seq 200); do [ -s "$out.jsonl" ] && break; sleep 0.1; done
+    sleep "$(printf '%d.%d' $((wait / 10)) $((wait % 10)))"
+    "$netns" cut "$cluster" "$dead"
+  ) &
+  watcher=$!
+  # shellcheck disable=SC2086
+  timeout 200 srun -N$nodes --ntasks-per-node=1 --mpi=pmix --no-kill -W 2 nccl-tune pairs $full -b 512K -n 2 -w 1 \
+    --timeout 10 --json "$out.jsonl" >"$out.txt" 2>"$out.err" || rc=$?
+  kill "$watcher" 2>/dev/null
+  wait "$watcher" 2>/dev/null
+  [ "$rc" = 1 ] || faults+=" exit status $rc;"
+  expect "$out.jsonl" node "$cluster$slow" || faults+=" slow node $slow missed;"
+  expect "$out.jsonl" path "$cluster$a" "$cluster$b" || faults+=" path $a-$b missed;"
+  expect "$out.jsonl" unreachable "$cluster$dead" || faults+=" dead node $dead missed;"
+  [ "$(blamed "$out.jsonl")" = 3 ] || faults+=" $(blamed "$out.jsonl") findings in place of 3;"
+  printf '  seed %2d: slow %d, path %d-%d, dead %d after %2d.%d s: %s%s\n' "$seed" "$slow" "$a" "$b" "$dead" \
+    $((wait / 10)) $((wait % 10)) "$(sed -n '2s/^# //p' "$out.txt")" "${faults:+:$faults}"
+  [ -z "$faults" ] || sed 's/^/    /' "$out.txt" "$out.err" | cut -c1-180
+  clean_up_node "$dead" || return 1
+  [ -z "$faults" ]
+}
+
+if [ "${1-}" = --inside ]; then
+  cluster=$2 passed=0 failed=0
+  for ((seed = $3; seed <= $4; seed++)); do
+    if run_seed "$seed"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  done
+  echo "$passed passed, $failed failed"
+  [ "$failed" = 0 ]
+  exit
+fi
+
+O=$(realpath "${1:-build}") || exit 1
+export O
+why=$("$netns" why-not) || { echo "skipped: pairs on network namespaces: $why"; echo "0 passed, 0 failed, 1 skipped"; exit 0; }
+if [ ! -x "$O/nccl-tune-worker-host" ] || ! command -v slurmctld >/dev/null; then
+  echo "skipped: pairs on network namespaces: no host worker, or no Slurm"
+  echo "0 passed, 0 failed, 1 skipped"
+  exit 0
+fi
+cluster=pr$((RANDOM % 10000))
+trap '"$netns" destroy "$cluster"' EXIT
+"$netns" create "$cluster" "$nodes" || exit 1
+"$netns" exec "$cluster" hub "$here/../live/slurm.sh" --cluster "$cluster" --plugin none --nodes "$nodes" --cpus 2 -- \
+  "$here/pairs.sh" --inside "$cluster" "${2:-1}" "${3:-${2:-1}}"

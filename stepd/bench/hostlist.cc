@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "bench/text.h"
@@ -86,15 +87,24 @@ bool expand_item(std::string_view item, std::vector<std::string>& names) {
 }  // namespace
 
 std::string compress_hosts(std::vector<std::string> names) {
-  // front, width, back -> numbers; a map, so that the text does not depend on the order of the names.
-  std::map<std::tuple<std::string, size_t, std::string>, std::vector<int64_t>> groups;
+  std::vector<Name> parts;
   std::vector<std::string> plain;
+  std::set<std::tuple<std::string, size_t, std::string>> padded_widths;
   for (const std::string& name : names) {
-    const Name parts = cut(name);
-    if (parts.digits.empty())
+    const Name cut_up = cut(name);
+    if (cut_up.digits.empty()) {
       plain.push_back(name);
-    else
-      groups[{parts.front, width_of(parts.digits), parts.back}].push_back(std::stoll(parts.digits));
+      continue;
+    }
+    if (const size_t width = width_of(cut_up.digits)) padded_widths.insert({cut_up.front, width, cut_up.back});
+    parts.push_back(cut_up);
+  }
+  // front, width, back -> numbers; a map, so that the text does not depend on the order of the names. "10" goes with
+  // "09", not with "9".
+  std::map<std::tuple<std::string, size_t, std::string>, std::vector<int64_t>> groups;
+  for (const auto& [front, digits, back] : parts) {
+    const size_t width = padded_widths.contains({front, digits.size(), back}) ? digits.size() : 0;
+    groups[{front, width, back}].push_back(std::stoll(digits));
   }
   std::vector<std::string> items;
   for (auto& [key, numbers] : groups) {

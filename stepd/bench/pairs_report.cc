@@ -50,7 +50,9 @@ Json evidence_json(const PairsRun& run, const PairSearch& search, const PairFind
   Json evidence = Json::array();
   for (const PairFigure& figure : search.figures()) {
     const bool own = figure.pair.a == finding.node || figure.pair.b == finding.node;
-    if (!own || std::find(finding.rails.begin(), finding.rails.end(), figure.rail) == finding.rails.end()) continue;
+    if (!own || is_alone(figure.pair) != finding.alone ||
+        std::find(finding.rails.begin(), finding.rails.end(), figure.rail) == finding.rails.end())
+      continue;
     const int peer = figure.pair.a == finding.node ? figure.pair.b : figure.pair.a;
     if (finding.peer >= 0 && peer != finding.peer) continue;
     Json item = {{"round", figure.round},

@@ -30,21 +30,6 @@ set_up_links() {
   done
 }
 
-# What the dead node left behind, so that the next seed finds it idle.
-clean_up_node() { # NODE
-  local pid
-  "$netns" join "$cluster" "$1"
-  for pid in $(ip netns pids "$cluster$1"); do
-    case $(cat "/proc/$pid/comm" 2>/dev/null) in slurmstepd* | nccl-tune*) kill -KILL "$pid" ;; esac
-  done
-  for _ in $(seq 150); do
-    [ "$(sinfo -h -t idle -o %D)" = "$nodes" ] && return 0
-    sleep 0.2
-  done
-  echo "    the cluster did not come back"
-  return 1
-}
-
 expect() { # FILE VERDICT NODE [PEER]
   python3 - "$@" <<'PYTHON'
 import json, sys
@@ -78,7 +63,7 @@ run_seed() { # SEED
   "$netns" slow "$cluster" "$slow" 20mbit
   "$netns" slow-path "$cluster" "$a" "$b" 20mbit
   (
-    for _ in $(seq 200); do [ -s "$out.jsonl" ] && break; sleep 0.1; done
+    until [ -s "$out.jsonl" ]; do sleep 0.1; done
     sleep "$(printf '%d.%d' $((wait / 10)) $((wait % 10)))"
     "$netns" cut "$cluster" "$dead"
   ) &
@@ -96,17 +81,13 @@ run_seed() { # SEED
   printf '  seed %2d: slow %d, path %d-%d, dead %d after %2d.%d s: %s%s\n' "$seed" "$slow" "$a" "$b" "$dead" \
     $((wait / 10)) $((wait % 10)) "$(sed -n '2s/^# //p' "$out.txt")" "${faults:+:$faults}"
   [ -z "$faults" ] || sed 's/^/    /' "$out.txt" "$out.err" | cut -c1-180
-  clean_up_node "$dead" || return 1
+  "$netns" join "$cluster" "$dead"
   [ -z "$faults" ]
 }
 
 if [ "${1-}" = --inside ]; then
-  cluster=$2 passed=0 failed=0
-  for ((seed = $3; seed <= $4; seed++)); do
-    if run_seed "$seed"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
-  done
-  echo "$passed passed, $failed failed"
-  [ "$failed" = 0 ]
+  cluster=$2
+  run_seed "$3"
   exit
 fi
 
@@ -118,8 +99,18 @@ if [ ! -x "$O/nccl-tune-worker-host" ] || ! command -v slurmctld >/dev/null; the
   echo "0 passed, 0 failed, 1 skipped"
   exit 0
 fi
-cluster=pr$((RANDOM % 10000))
+cluster=pr$((RANDOM % 10000)) passed=0 failed=0
 trap '"$netns" destroy "$cluster"' EXIT
-"$netns" create "$cluster" "$nodes" || exit 1
-"$netns" exec "$cluster" hub "$here/../live/slurm.sh" --cluster "$cluster" --plugin none --nodes "$nodes" --cpus 2 -- \
-  "$here/pairs.sh" --inside "$cluster" "${2:-1}" "${3:-${2:-1}}"
+# A cluster of its own for each: a node that lost its cable leaves a step behind that Slurm is long in clearing up.
+for ((seed = ${2:-1}; seed <= ${3:-${2:-1}}; seed++)); do
+  "$netns" create "$cluster" "$nodes" || exit 1
+  if "$netns" exec "$cluster" hub "$here/../live/slurm.sh" --cluster "$cluster" --plugin none --nodes "$nodes" \
+    --cpus 2 -- "$here/pairs.sh" --inside "$cluster" "$seed"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+  fi
+  "$netns" destroy "$cluster"
+done 2> >(grep -v '^[^ ]*slurm.sh: line .*Killed' >&2)
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -16,7 +16,6 @@ namespace nccltune::bench {
 namespace {
 
 constexpr double kFirstPause = 0.005;  // seconds between two questions; it grows, so that a long round costs few
-constexpr double kSlowAnswer = 0.8;    // a server that is there says "not yet" within milliseconds
 constexpr int kMostThreads = 16;       // of one gathering: a node that is gone holds up one of them for a second
 
 }  // namespace
@@ -82,7 +81,7 @@ std::optional<std::string> PairsExchange::hear(int rank, const std::string& key,
 }
 
 std::vector<std::optional<std::string>> PairsExchange::gather(const std::vector<int>& ranks, const std::string& key,
-                                                              Deadline deadline) {
+                                                              Deadline deadline, const std::vector<int>& partners) {
   std::vector<std::optional<std::string>> texts(ranks.size());
   std::vector<Clock::time_point> heard_of(ranks.size(), Clock::now()), next_try = heard_of;
   std::vector<size_t> missing;
@@ -108,7 +107,14 @@ std::vector<std::optional<std::string>> PairsExchange::gather(const std::vector<
     for (int i = 1; i < threads; ++i) others.emplace_back(ask);
     ask();
     for (std::thread& other : others) other.join();
-    std::erase_if(missing, [&](size_t i) { return texts[i] || seconds_since(heard_of[i]) > kSilence; });
+    const auto partner_is_silent = [&](size_t i) {
+      if (partners.empty() || partners[i] < 0) return false;
+      const auto partner = static_cast<size_t>(partners[i]);
+      return !texts[partner] && seconds_since(heard_of[partner]) > kSilence / 2;
+    };
+    std::erase_if(missing, [&](size_t i) {
+      return texts[i] || (seconds_since(heard_of[i]) > kSilence && !partner_is_silent(i));
+    });
     if (missing.empty() || passed(deadline)) break;
     pause(std::min(seconds, std::max(0.0, seconds_until(deadline))));
     seconds = std::min(seconds * 1.5, 0.5);

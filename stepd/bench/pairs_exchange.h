@@ -34,10 +34,12 @@ class PairsExchange {
   std::optional<std::string> hear(int rank, const std::string& key, Deadline deadline);
   // One try.
   std::optional<std::string> look(int rank, const std::string& key);
-  // A key of many tasks, in their order. One that does not answer at all is given up after `kSilence`, before the
-  // deadline: its node is gone, while those that are at work still say "not yet".
+  // A key of many tasks, in their order (-1: nobody, not asked). One that does not answer at all is given up after
+  // `kSilence`, before the deadline: its node is gone, while those that are at work still say "not yet". Not so while
+  // its partner is silent as well (`partners`: positions in `ranks`, -1: none): a server that asks a dead node for
+  // something hangs with it for a while, and which of the two is dead shows when the other speaks again.
   std::vector<std::optional<std::string>> gather(const std::vector<int>& ranks, const std::string& key,
-                                                 Deadline deadline);
+                                                 Deadline deadline, const std::vector<int>& partners = {});
 
   // As long as others may pause between two questions.
   void linger() { pause(longest_pause() + 0.2); }
@@ -46,7 +48,8 @@ class PairsExchange {
   std::optional<int> interrupted();
   void note_interruption(int signal) { signal_ = signal; }
 
-  static constexpr double kSilence = 20;  // seconds
+  static constexpr double kSilence = 20;      // seconds
+  static constexpr double kSlowAnswer = 0.8;  // seconds; a server that is there says "not yet" within milliseconds
 
  private:
   bool pause(double seconds);

@@ -20,7 +20,8 @@ namespace {
 enum Exit { ok = 0, bad = 1, usage = 2, cannot_run = 3, ended_early = 5 };
 
 constexpr double kPartingSeconds = 5;
-constexpr double kSlack = 15;  // seconds that words may need on their way, beyond what the work may last
+constexpr double kServerSeconds = 90;  // that a server may hang with a dead node (Slurm's MessageTimeout, some times)
+constexpr double kSlack = 15;          // seconds that words may need on their way, beyond what the work may last
 
 void say(const std::string& text) { std::fprintf(stderr, "nccl-tune: %s\n", text.c_str()); }
 
@@ -117,7 +118,7 @@ int PairsTask::run() {
       if (!text.empty()) announce(round, plan, std::nullopt);
     } else {
       // Rank 0 hears of this round's end from the slowest node; then each first task passes its word on.
-      plan = hear_plan(round, 2 * round_seconds() + options_.timeout + 4 * kSlack + PairsExchange::kSilence);
+      plan = hear_plan(round, 2 * round_seconds() + options_.timeout + 4 * kSlack + kServerSeconds);
     }
     if (plan.over) {
       status = plan.status;
@@ -255,10 +256,15 @@ void PairsTask::announce(int round, const RoundPlan& plan, std::optional<int> ci
 // Rank 0: what became of the round.
 void PairsTask::collect(const RoundPlan& plan, int round) {
   std::vector<int> ranks(static_cast<size_t>(exchange_.nodes()), -1);
+  std::vector<int> partners(ranks.size(), -1);
   const auto leaders = exchange_.leaders();
   for (const NodePair& pair : plan.pairs)
-    for (const int node : {pair.a, pair.b}) ranks[static_cast<size_t>(node)] = leaders[static_cast<size_t>(node)];
-  const auto texts = exchange_.gather(ranks, node_report_key(round), in_seconds(round_seconds() + 2 * kSlack));
+    for (const auto& [node, other] : {std::pair(pair.a, pair.b), std::pair(pair.b, pair.a)}) {
+      ranks[static_cast<size_t>(node)] = leaders[static_cast<size_t>(node)];
+      if (node != other) partners[static_cast<size_t>(node)] = other;
+    }
+  const auto texts = exchange_.gather(ranks, node_report_key(round),
+                                      in_seconds(round_seconds() + 2 * kSlack + kServerSeconds), partners);
   if (exchange_.interrupted()) return;  // half a round proves nothing
   std::vector<std::optional<std::vector<RailReport>>> reports(ranks.size());
   std::vector<int> index(order_.size());

@@ -253,13 +253,16 @@ void PairsWorkers::fail(int i, RailReport::Blame blame, std::string why) {
 // Why it is no use to wait on. A peer's failure is the effect of ours as often as the cause, so it is only believed
 // once our own worker has had a second of its own.
 std::optional<std::string> PairsWorkers::peer_gave_up(int i, Deadline end) {
-  const Seating& seat = seats_[static_cast<size_t>(i)];
+  Seating& seat = seats_[static_cast<size_t>(i)];
   for (int rank = 0; rank < static_cast<int>(seat.tasks.size()); ++rank) {
     const int task = seat.tasks[static_cast<size_t>(rank)];
-    if (task == world_.place().rank) continue;
+    if (task == world_.place().rank || seat.peer_is_silent) continue;
     const int rail = alone_ ? rank : reports_[static_cast<size_t>(i)].rail;
+    const auto began = Clock::now();
     if (auto text = exchange_.look(task, print("%s.%d", seat.over_key.c_str(), rail)))
       return print("gave up, for its peer did: %s", text->c_str());
+    // Further questions would only keep our own server from answering others.
+    seat.peer_is_silent = seconds_since(began) > PairsExchange::kSlowAnswer;
   }
   if (passed(end)) return "the round's time is up, in phase " + crew_.phase_of(i);
   return std::nullopt;

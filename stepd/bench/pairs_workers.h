@@ -41,6 +41,7 @@ class PairsWorkers {
     int rank = 0;             // its own
     uint32_t generation = 0;  // names the communicator
     std::string id_key, over_key;
+    bool peer_is_silent = false;  // its server answered nothing: it is not asked again
   };
   using Payloads = std::vector<std::optional<std::string>>;
 

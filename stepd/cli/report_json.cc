@@ -196,6 +196,24 @@ void read_line_of_rccl(const Json& json, Reading& reading) {
   reading.kind = "rccl-tests' JSON";
 }
 
+// ---- nccl-tune pairs: a line for each of its kinds ----
+
+bool is_line_of_pairs(const Json& json) {
+  static const std::set<std::string> kKinds = {"start", "alone", "pair", "finding", "end"};
+  return kKinds.contains(text(json, "kind"));
+}
+
+void read_line_of_pairs(const Json& json, Reading& reading) {
+  if (reading.pairs.is_null())
+    reading.pairs = {{"start", nullptr}, {"figures", Json::array()}, {"findings", Json::array()}, {"end", nullptr}};
+  const std::string kind = text(json, "kind");
+  if (kind == "start" || kind == "end")
+    reading.pairs[kind] = json;
+  else
+    reading.pairs[kind == "finding" ? "findings" : "figures"].push_back(json);
+  reading.kind = "nccl-tune pairs";
+}
+
 }  // namespace
 
 bool read_json_document(const nlohmann::ordered_json& json, Reading& reading) {
@@ -205,7 +223,9 @@ bool read_json_document(const nlohmann::ordered_json& json, Reading& reading) {
     return any;
   }
   if (!json.is_object()) return false;
-  if (json.contains("findings") && json["findings"].is_array()) {
+  if (is_line_of_pairs(json)) {
+    read_line_of_pairs(json, reading);
+  } else if (json.contains("findings") && json["findings"].is_array()) {
     reading.findings = json;
     reading.kind = "nccl-tune check";
   } else if (json.contains("numa") && json.contains("gpus")) {

@@ -8,6 +8,7 @@
 
 #include "cli/html.h"
 #include "cli/report_page_node.h"
+#include "cli/report_page_pairs.h"
 #include "cli/report_text.h"
 
 namespace nccltune::cli {
@@ -202,6 +203,7 @@ std::string report_page(const Json& report) {
                         "<div class=\"charts\" id=\"charts\"><noscript>The charts need JavaScript; the tables hold the "
                         "same figures.</noscript></div>"});
   if (!skew.empty()) sections.push_back({"skew", "Skew between ranks", skew});
+  if (!report["pairs"].is_null()) sections.push_back({"pairs", "Pairs of nodes", pairs_section(report["pairs"])});
   if (!report["findings"].is_null()) sections.push_back({"findings", "Findings", findings_section(report["findings"])});
   if (!report["topology"].is_null()) sections.push_back({"topology", "Topology", topology_section(report["topology"])});
   if (!report["plan"].is_null()) sections.push_back({"plan", "Plan", plan_section(report["plan"])});

@@ -286,7 +286,7 @@ std::string report_text(const std::vector<Reading>& readings, const std::vector<
 
 nlohmann::ordered_json report_json(const std::vector<Reading>& readings, const std::vector<ExpectedFigure>& expected) {
   Json files = Json::array(), runs = Json::array();
-  Json topology = nullptr, plan = nullptr, findings = nullptr;
+  Json topology = nullptr, plan = nullptr, findings = nullptr, pairs = nullptr;
   for (const Reading& reading : readings) {
     Json refused = Json::array();
     for (const RefusedLine& line : reading.refused)
@@ -301,8 +301,10 @@ nlohmann::ordered_json report_json(const std::vector<Reading>& readings, const s
     if (!reading.topology.is_null()) topology = reading.topology;
     if (!reading.plan.is_null()) plan = reading.plan;
     if (!reading.findings.is_null()) findings = reading.findings;
+    if (!reading.pairs.is_null()) pairs = reading.pairs;
   }
-  return {{"files", files}, {"runs", runs}, {"topology", topology}, {"plan", plan}, {"findings", findings}};
+  return {{"files", files}, {"runs", runs},         {"topology", topology},
+          {"plan", plan},   {"findings", findings}, {"pairs", pairs}};
 }
 
 }  // namespace nccltune::cli

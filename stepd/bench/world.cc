@@ -43,6 +43,10 @@ std::string value_of(const std::map<std::string, std::string>& environment, cons
   return at == environment.end() ? "" : at->second;
 }
 
+bool offers_pmix(const std::map<std::string, std::string>& environment) {
+  return !value_of(environment, "PMIX_RANK").empty() && !value_of(environment, "PMIX_NAMESPACE").empty();
+}
+
 }  // namespace
 
 Seat World::seat_of(int rank) const {
@@ -50,26 +54,32 @@ Seat World::seat_of(int rank) const {
   return {rank / each, rank % each};
 }
 
+bool offers_world(const std::map<std::string, std::string>& environment) {
+  return offers_pmix(environment) || offers_pmi2(environment);
+}
+
 std::optional<Error> lonely_task(const std::map<std::string, std::string>& environment) {
+  static constexpr const char* kSlurmRemedy =
+      "start it with 'srun --mpi=pmix nccl-tune ...', or --mpi=pmi2 ('srun --mpi=list' tells what there is)";
   // SLURM_STEP_NUM_TASKS is the step's own; SLURM_NTASKS can be the whole job's.
   static constexpr struct {
     const char* name;
     const char* remedy;
   } kCounts[] = {
-      {"SLURM_STEP_NUM_TASKS", "start it with 'srun --mpi=pmix nccl-tune ...'"},
-      {"SLURM_NTASKS", "start it with 'srun --mpi=pmix nccl-tune ...'"},
+      {"SLURM_STEP_NUM_TASKS", kSlurmRemedy},
+      {"SLURM_NTASKS", kSlurmRemedy},
       {"OMPI_COMM_WORLD_SIZE", "use an mpirun whose Open MPI was built with PMIx, or srun --mpi=pmix"},
-      {"PMI_SIZE", "this launcher speaks PMI only; use srun --mpi=pmix"},
+      {"PMI_SIZE", "use srun --mpi=pmix, or --mpi=pmi2, or a launcher that sets PMI_FD"},
   };
   for (const auto& [name, remedy] : kCounts) {
     const std::string text = value_of(environment, name);
     if (text.empty()) continue;
     const auto count = parse_integer(text, 0, 1 << 30);
     if (count && *count > 1)
-      return Error{
-          "step",
-          print("%s=%s tasks were started, but this one cannot see the others: it has no PMIx", name, text.c_str()), "",
-          remedy};
+      return Error{"step",
+                   print("%s=%s tasks were started, but this one cannot see the others: it has neither PMIx nor PMI-2",
+                         name, text.c_str()),
+                   "", remedy};
     if (count) return std::nullopt;  // the first that is set knows best
   }
   return std::nullopt;
@@ -78,8 +88,9 @@ std::optional<Error> lonely_task(const std::map<std::string, std::string>& envir
 std::unique_ptr<World> open_single_world() { return std::make_unique<SingleWorld>(); }
 
 Result<std::unique_ptr<World>> open_world(const std::map<std::string, std::string>& environment, Deadline deadline) {
-  if (!value_of(environment, "PMIX_RANK").empty() && !value_of(environment, "PMIX_NAMESPACE").empty()) {
-    auto world = open_pmix_world(environment, deadline);
+  const bool pmix = offers_pmix(environment);
+  if (pmix || offers_pmi2(environment)) {
+    auto world = pmix ? open_pmix_world(environment, deadline) : open_pmi2_world(environment, deadline);
     if (!world) return world;
     if ((*world)->place().size == 1)
       if (auto fault = lonely_task(environment)) return *fault;

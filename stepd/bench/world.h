@@ -33,8 +33,10 @@ class World {
   virtual const Place& place() const = 0;
   // Of any task, without asking it. Where the launcher does not tell: blocks of equal size, its order.
   virtual Seat seat_of(int rank) const;
-  // "one process", "PMIx 4.2.2".
+  // "one process", "PMIx 4.2.2", "PMI-2 of Slurm".
   virtual std::string name() const = 0;
+  // Whether one process answers the whole step's get() of what no fence has brought: then ask seldom.
+  virtual bool asks_one_server() const { return false; }
 
   // A key of this task; others see it after the next commit. A key is put once.
   virtual std::optional<Error> put(const std::string& key, const std::string& value) = 0;
@@ -50,8 +52,9 @@ class World {
   virtual void abort(int status, const std::string& text) = 0;
 };
 
-// The world that this process was started in. An error when it was started as one of several but without PMIx: each
-// would measure itself alone (NVIDIA/nccl-tests#213, #306). `environment` is the process's own.
+// The world that this process was started in: PMIx where the environment offers it, else PMI-2. An error when it was
+// started as one of several but without either: each would measure itself alone (NVIDIA/nccl-tests#213, #306).
+// `environment` is the process's own.
 Result<std::unique_ptr<World>> open_world(const std::map<std::string, std::string>& environment, Deadline deadline);
 
 // The message for a task that cannot see its peers; "" when `environment` speaks of one task only. Pure.
@@ -59,6 +62,13 @@ std::optional<Error> lonely_task(const std::map<std::string, std::string>& envir
 
 Result<std::unique_ptr<World>> open_pmix_world(const std::map<std::string, std::string>& environment,
                                                Deadline deadline);
+// Whether the launcher has put a PMI-2 connection into `environment` that is still open.
+bool offers_pmi2(const std::map<std::string, std::string>& environment);
+Result<std::unique_ptr<World>> open_pmi2_world(const std::map<std::string, std::string>& environment,
+                                               Deadline deadline);
 std::unique_ptr<World> open_single_world();
+
+// Whether there is a launcher's world to open: PMIx or PMI-2.
+bool offers_world(const std::map<std::string, std::string>& environment);
 
 }  // namespace nccltune::bench

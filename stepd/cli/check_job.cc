@@ -196,7 +196,7 @@ std::unique_ptr<bench::World> open_step() {
   for (char** entry = environ; *entry; ++entry)
     if (const char* equals = std::strchr(*entry, '='))
       environment.emplace(std::string(*entry, static_cast<size_t>(equals - *entry)), equals + 1);
-  if (!environment.contains("PMIX_RANK") || !environment.contains("PMIX_NAMESPACE")) return nullptr;
+  if (!bench::offers_world(environment)) return nullptr;
   auto world = bench::open_world(environment, in_seconds(kPatience));
   if (!world) {
     say(world.error());

@@ -26,5 +26,6 @@ int compare(int argc, char** argv);
 int pairs(int argc, char** argv);
 int tune(int argc, char** argv);
 int report(int argc, char** argv);
+int hostfile(int argc, char** argv);
 
 }  // namespace nccltune::cli

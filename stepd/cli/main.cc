@@ -28,7 +28,7 @@ struct Command {
 constexpr std::array kCommands{
     Command{"topo", topo},     Command{"plan", plan},       Command{"env", env},     Command{"exec", exec},
     Command{"dump", dump},     Command{"check", check},     Command{"bench", bench}, Command{"pairs", pairs},
-    Command{"report", report}, Command{"compare", compare}, Command{"tune", tune},
+    Command{"report", report}, Command{"compare", compare}, Command{"tune", tune},   Command{"hostfile", hostfile},
 };
 
 constexpr const char* kHelp =
@@ -47,6 +47,7 @@ constexpr const char* kHelp =
     "  tune    search faster settings here, and write them as a profile of the policy\n"
     "  pairs   find bad nodes, rails and paths of a job step, two nodes at a time\n"
     "  report  results side by side, as text or as a page\n"
+    "  hostfile  the job's nodes in the forms of DeepSpeed, Open MPI and MPICH\n"
     "\n"
     "  nccl-tune COMMAND --help     options and examples of a command\n"
     "  nccl-tune --version\n"

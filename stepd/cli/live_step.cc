@@ -67,6 +67,7 @@ std::optional<int> tasks_of_node(std::string_view counts, int node) {
 std::optional<int> size_of(const Environment& env, const RankVariable& variable) {
   const std::string* size = find(env, variable.size);
   if (!size) return std::nullopt;
+  if (variable.size != std::string_view(kSlurmRank.size)) return tasks_of_node(*size, 0);  // a number, of this node
   const std::string* node = find(env, "SLURM_NODEID");
   return tasks_of_node(*size, node ? static_cast<int>(parse_int(*node, 0, 1 << 20).value_or(0)) : 0);
 }

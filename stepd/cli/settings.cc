@@ -32,7 +32,16 @@ void take_share_of_task(Facts& facts, const LocalRank& place) {
   if (whole.gpus.empty()) return;
   const size_t gpu = static_cast<size_t>(place.rank) % whole.gpus.size();
   const Gpu* mine = facts.node.find_gpu(whole.gpus[gpu]);
-  if (mine && !mine->uuid.empty()) task.env["CUDA_VISIBLE_DEVICES"] = mine->uuid;
+  if (mine && !mine->uuid.empty()) {
+    task.env["CUDA_VISIBLE_DEVICES"] = mine->uuid;
+    return;
+  }
+  // No UUID is told where /proc/driver/nvidia is out of sight: the same place in the task's own lists.
+  for (const char* name : {"CUDA_VISIBLE_DEVICES", "SLURM_STEP_GPUS"}) {
+    const std::string all = task.env.contains(name) ? task.env[name] : "";
+    const auto entries = split(all, ',');
+    if (entries.size() == whole.gpus.size()) task.env[name] = entries[gpu];
+  }
 }
 
 }  // namespace

@@ -26,6 +26,19 @@ TEST(CliPlace, TorchrunInsideASlurmTaskCounts) {
   EXPECT_EQ(place->variable, "LOCAL_RANK");
 }
 
+// LOCAL_WORLD_SIZE is of the node itself, whichever that is; SLURM_STEP_TASKS_PER_NODE lists the nodes.
+TEST(CliPlace, TorchrunOnAnyNode) {
+  for (const char* node : {"0", "1", "7"}) {
+    auto place = local_rank({{"LOCAL_RANK", "0"},
+                             {"LOCAL_WORLD_SIZE", "8"},
+                             {"SLURM_LOCALID", "0"},
+                             {"SLURM_NODEID", node},
+                             {"SLURM_STEP_TASKS_PER_NODE", "1(x8)"}});
+    ASSERT_TRUE(place);
+    EXPECT_EQ(place->size, 8) << node;
+  }
+}
+
 TEST(CliPlace, EveryLauncher) {
   for (const auto& [rank, size] : {std::pair{"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
                                    std::pair{"MPI_LOCALRANKID", "MPI_LOCALNRANKS"},

@@ -7,7 +7,7 @@
 #   HealthCheckNodeState=IDLE
 # A node that is drained already keeps its reason. What the site lives with goes into ignore_checks of nccl-tune.yaml.
 set -u
-PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 node=${SLURMD_NODENAME:-$(hostname -s)}
 
 # A check asks drivers: one that hangs must not hold slurmd's next health check.

@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What of examples/ can be judged without a Slurm: examples.sh [OUTPUT FOLDER]; ends with `N passed, N failed, N skipped`. The
+# job scripts run in tests/live/test-examples.sh.
+set -u
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+top=${here%/tests/examples}
+cd "$top" || exit 1
+passed=0 failed=0 skipped=0
+
+judge() { # NAME EXIT-STATUS LOG
+  case $2 in
+    0) passed=$((passed + 1)) ;;
+    77) skipped=$((skipped + 1)); echo "skipped $1: $(tail -n 1 "$3")" ;;
+    *) failed=$((failed + 1)); echo "FAILED: $1"; cat "$3" ;;
+  esac
+}
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+for file in examples/mpi-operator/*.yaml; do
+  python3 -W ignore tests/examples/manifests.py "$file" >"$log" 2>&1
+  judge "$file" $? "$log"
+done
+
+# Every file is named in the walk-through, and every file that it names is there.
+while read -r file; do
+  grep -qF "$file" examples/README.md || echo "examples/README.md does not name $file"
+done < <(cd examples && find . -type f ! -name README.md | sed 's|^\./||' | sort) >"$log"
+grep -oE '\]\([a-z][^):]*\)' examples/README.md | sed 's/^](//;s/)$//' | while read -r link; do
+  [ -e "examples/$link" ] || echo "examples/README.md: $link is not there"
+done >>"$log"
+[ ! -s "$log" ]
+judge "examples/README.md" $? "$log"
+
+# A mount that does not name its target as it names its source hides a file of the image.
+awk '!/^#/ && NF && ($1 != $2 || $4 !~ /nofail/ || $4 !~ /(^|,)ro(,|$)/ || $4 !~ /nosuid/) { print FILENAME ": " $0 }' examples/containers/*.fstab >"$log"
+[ ! -s "$log" ]
+judge "examples/containers" $? "$log"
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]

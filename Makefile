@@ -35,11 +35,15 @@ LINK     := $(SANFLAGS) -Wl,-z,relro,-z,now,-z,noexecstack,--as-needed $(LDFLAGS
 PMIX_INC := $(firstword $(dir $(wildcard $(addsuffix /pmix.h,$(PMIX_HOME)/include $(PMIX_HOME)/lib/*/pmix*/include))))
 
 # When a flag changes, all is made anew: every object and program depends on $(O)/flags.
-FLAGS := $(CXX) $(ALLFLAGS) $(LINK) $(SLURM_HOME) $(PMIX_INC) $(NVCC) $(NVCC_ARCH) $(NCCL_HOME)$(if $(PORTABLE), portable)
+FLAGS := $(CXX) $(ALLFLAGS) $(LINK) $(SLURM_HOME) $(PMIX_INC) $(NVCC) $(NVCC_ARCH) $(NCCL_HOME)
 ifneq ($(filter-out help clean deps dist deb rpm,$(or $(MAKECMDGOALS),all)),)
 $(shell mkdir -p $(O)/probe)
 $(file >$(O)/flags.now,$(FLAGS))
 $(shell cmp -s $(O)/flags.now $(O)/flags || { rm -f $(O)/probe/*; cp $(O)/flags.now $(O)/flags; })
+
+# What a portable tool holds itself: see TOOL_LIBS.
+, := ,
+STATIC_LIBS := -static-libstdc++ -static-libgcc -Wl$(,)-Bstatic -lyaml-cpp -lpugixml -Wl$(,)-Bdynamic
 
 # ---- probes ----------------------------------------------------------------------------------------------------------
 # $(call probe,NAME,HEADER,FLAGS,CODE,MESSAGE) is empty when a program with that CODE compiles and links, else MESSAGE.
@@ -54,6 +58,7 @@ no_spank := $(call probe,spank,slurm/spank.h,-I$(SLURM_HOME)/include,,no slurm/s
 no_cli11 := $(call probe,cli11,CLI/CLI.hpp,,CLI::App app;,no CLI11 (libcli11-dev or cli11-devel))
 no_json  := $(call probe,json,nlohmann/json.hpp,,nlohmann::json j;,no nlohmann-json (nlohmann-json3-dev or json-devel))
 no_fmt   := $(call probe,fmt,fmt/format.h,-lfmt,fmt::format("a");,no fmt (libfmt-dev or fmt-devel))
+no_static := $(if $(findstring clang,$(notdir $(CXX))),it takes g++,$(call probe,static,yaml-cpp/yaml.h,$(STATIC_LIBS),YAML::Load("a");,no static yaml-cpp and pugixml (libyaml-cpp-dev and libpugixml-dev or their -static packages)))
 no_gloo  := $(call probe,gloo,gloo/transport/tcp/device.h,-lgloo,gloo::transport::tcp::CreateDevice("lo");,no Gloo (libgloo-dev))
 no_gtest := $(call probe,gtest,gmock/gmock.h,-lgmock -lgtest,testing::InitGoogleMock();,no GoogleTest (libgtest-dev and libgmock-dev or gtest-devel and gmock-devel))
 no_bench := $(call probe,benchmark,benchmark/benchmark.h,-lbenchmark -lpthread,benchmark::RunSpecifiedBenchmarks();,no Google Benchmark (libbenchmark-dev or google-benchmark-devel))
@@ -88,6 +93,7 @@ plugin.file      := $(O)/nccl_tune.so
 tool.file        := $(O)/nccl-tune
 host-worker.file := $(O)/nccl-tune-worker-host
 nccl-worker.file := $(O)/nccl-tune-worker-nccl
+portable.file    := $(O)/portable/nccl-tune
 unit.file        := $(O)/unit-tests
 spank-unit.file  := $(O)/spank-tests
 fake.file        := $(O)/fake-tests
@@ -95,7 +101,8 @@ benchmarks.file  := $(O)/benchmarks
 replay.file      := $(O)/fuzz-replay
 fuzzer.file      := $(O)/fuzz
 plugin.why       := $(or $(no_core),$(no_spank))
-tool.why         := $(no_tool)
+tool.why         := $(or $(no_tool),$(if $(PORTABLE),$(no_static)))
+portable.why     := $(or $(no_tool),$(no_static))
 host-worker.why  := $(or $(no_cxx),$(no_gloo))
 nccl-worker.why  := $(or $(no_cxx),$(no_cuda),$(no_nccl))
 unit.why         := $(or $(no_tool),$(no_spank),$(no_gtest))
@@ -107,7 +114,7 @@ fuzzer.why       := $(replay.why)
 part.name         = $(subst -, ,$(1))
 
 BUILT := $(foreach p,$(PARTS),$(if $($(p).why),,$(p)))
-.PHONY: all $(PARTS) unit spank-unit fake benchmarks replay fuzzer
+.PHONY: all $(PARTS) portable unit spank-unit fake benchmarks replay fuzzer
 all: $(BUILT)
 	@$(foreach p,$(PARTS),$(if $($(p).why),echo 'left out: $(call part.name,$(p)): $($(p).why)';)) \
 	$(if $(no_pmix),echo 'left out: PMIx in nccl-tune bench: $(no_pmix)';) \
@@ -117,7 +124,7 @@ define part
 $(1): $$(if $$($(1).why),,$$($(1).file))
 	$$(if $$($(1).why),@echo 'left out: $$(call part.name,$(1)): $$($(1).why)' >&2; exit 1,@:)
 endef
-$(foreach p,$(PARTS) unit spank-unit fake benchmarks replay fuzzer,$(eval $(call part,$(p))))
+$(foreach p,$(PARTS) portable unit spank-unit fake benchmarks replay fuzzer,$(eval $(call part,$(p))))
 
 # ---- how to build it -------------------------------------------------------------------------------------------------
 $(O)/%.o: %.cc $(O)/flags
@@ -135,7 +142,7 @@ $(O)/page/%.o: $(O)/page/%.cc $(O)/flags
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(ALLFLAGS) -c -o $@ $<
 $(PLUGIN) $(UNIT) $(FAKE): INC = -I$(SLURM_HOME)/include
-$(TOOL) $(UNIT): INC += $(if $(PMIX_INC),-isystem $(PMIX_INC)) $(if $(PORTABLE),-DFMT_HEADER_ONLY)
+$(TOOL) $(UNIT): INC += $(if $(PMIX_INC),-isystem $(PMIX_INC))
 $(UNIT) $(FAKE) $(BENCH): INC += -Itests -DNCCLTUNE_SOURCE_DIR='"$(CURDIR)"'
 $(FAKE): INC += -fvisibility=default
 # Tests are compiled once and run once: time spent on their code is lost.
@@ -150,13 +157,23 @@ link = $(call say,LINK,$@)
 $(plugin.file): $(CORE) $(PLUGIN) spank/plugin/exports.map
 	$(link)
 	$(Q)$(CXX) -shared $(LINK) -Wl,--version-script=spank/plugin/exports.map -o $@ $(filter %.o,$^) -lyaml-cpp -lpugixml
-# PORTABLE=1: a tool that needs nothing but libc, for images of other distributions. The plugin stays as it is: two C++
-# runtimes in slurmstepd abort it.
-TOOL_LIBS = $(if $(PORTABLE),-static-libstdc++ -static-libgcc -Wl$(,)-Bstatic -lyaml-cpp -lpugixml -Wl$(,)-Bdynamic,-lyaml-cpp -lpugixml -lfmt)
-, := ,
-$(tool.file): $(CORE) $(TOOL)
+# The portable tool needs nothing but libc, for images of other distributions: PORTABLE=1 makes it the tool. The plugin stays
+# as it is: two C++ runtimes in slurmstepd abort it.
+TOOL_LIBS = $(if $(PORTABLE),$(STATIC_LIBS),-lyaml-cpp -lpugixml -lfmt)
+$(tool.file): $(CORE) $(TOOL) $(O)/portable.$(if $(PORTABLE),yes,no) $(if $(PORTABLE),$(O)/portable/fmt.o)
 	$(link)
 	$(Q)$(CXX) -pie $(LINK) -o $@ $(filter %.o,$^) $(TOOL_LIBS) -ldl -lpthread
+$(portable.file): $(CORE) $(TOOL) $(O)/portable/fmt.o
+	$(link)
+	$(Q)$(CXX) -pie $(LINK) -o $@ $(filter %.o,$^) $(STATIC_LIBS) -ldl -lpthread
+# Debian has no static fmt: its header's inline functions, all kept, are the same library.
+$(O)/portable/fmt.o: $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)
+	$(Q)echo '#include <fmt/format.h>' | $(CXX) $(ALLFLAGS) -O1 -g0 -DFMT_HEADER_ONLY -fkeep-inline-functions -x c++ -c -o $@ -
+# Which of the two the tool was linked as; a change links it anew and compiles nothing.
+$(O)/portable.yes $(O)/portable.no:
+	@rm -f $(O)/portable.yes $(O)/portable.no; touch $@
 $(host-worker.file): $(HOST)
 	$(link)
 	$(Q)$(CXX) -pie $(LINK) -o $@ $(filter %.o,$^) -lgloo -lpthread
@@ -193,7 +210,7 @@ deps: ## install what is missing of the distribution's packages (apt; elsewhere 
 
 check: deps ## all tests, those on a throwaway Slurm too (root); ends with `N passed, N failed`
 	@$(MAKE) --no-print-directory check-built
-check-built: all unit fake replay
+check-built: all unit fake replay $(if $(portable.why),,portable)
 	@tests/check.sh $(O)
 
 VM_DIR ?= /var/tmp/nccl-tune-vm
@@ -254,7 +271,7 @@ built          = $(if $($(1).why),,$($(1).file))
 INSTALLED = $(addsuffix :$(plugindir),$(call built,plugin)) $(addsuffix :$(bindir),$(call built,tool)) \
   $(addsuffix :$(libexecdir)/nccl-tune,$(call built,host-worker) $(call built,nccl-worker)) \
   $(addsuffix :$(plugstackdir),$(CONFS)) $(addsuffix :$(docdir),README.md CHANGELOG.md LICENSE) \
-  $(foreach e,$(wildcard examples/*.* examples/*/*.*),$(e):$(docdir)/$(patsubst %/,%,$(dir $(e)))) \
+  $(foreach e,$(wildcard examples/*.* examples/*/*.* examples/*/Containerfile),$(e):$(docdir)/$(patsubst %/,%,$(dir $(e)))) \
   $(foreach m,$(wildcard etc/man/*),$(m):$(prefix)/share/man/man$(subst .,,$(suffix $(m)))) \
   etc/bash_completion.d/nccl-tune:$(prefix)/share/bash-completion/completions \
   $(if $(ENROOT),$(O)/60-nccl-tune.sh:$(ENROOT)/hooks.d)
@@ -299,7 +316,7 @@ clean: ## remove $(O)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | awk -F'\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
-	@echo '  parts, by name: $(PARTS) unit fake benchmarks'
+	@echo '  parts, by name: $(PARTS) portable unit fake benchmarks'
 	@echo '  variables (now):'
 	@$(foreach v,O prefix DESTDIR libdir libexecdir sysconfdir plugindir ENROOT PORTABLE VM_DIR SLURM_HOME PMIX_HOME CUDA_HOME NCCL_HOME NVCC_ARCH CXX \
 	  CXXFLAGS CPPFLAGS LDFLAGS SAN CI V,printf '    %-11s %s\n' $(v) '$($(v))';)

@@ -2,10 +2,14 @@
 // The nodes of the job as the hostfile of a launcher that does not ask Slurm itself.
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 #include "base/text.h"
+#include "bench/hostlist.h"
 #include "cli/commands.h"
 #include "cli/facts.h"
-#include "cli/hostlist.h"
 #include "cli/live_step.h"
 #include "cli/output.h"
 
@@ -14,6 +18,7 @@ namespace nccltune::cli {
 namespace {
 
 constexpr int kMostSlots = 1 << 20;
+constexpr size_t kMostHosts = 65536;  // as expand_hosts has it
 
 std::string_view value_of(const Environment& env, const char* name) {
   const auto at = env.find(name);
@@ -46,6 +51,22 @@ Result<std::vector<int>> gpu_slots(const Environment& env, size_t nodes) {
   }
   if (!each) return std::vector<int>();
   return std::vector<int>(nodes, *each);
+}
+
+// "4(x2),3" -> 4 4 3, as SLURM_TASKS_PER_NODE has it. Empty: cannot be read.
+std::vector<int> expand_counts(std::string_view counts) {
+  std::vector<int> numbers;
+  for (std::string_view part : split(counts, ',')) {
+    const size_t open = part.find("(x");
+    std::optional<int64_t> times = 1;
+    if (open != std::string_view::npos)
+      times =
+          part.ends_with(')') ? parse_int(part.substr(open + 2, part.size() - open - 3), 1, kMostHosts) : std::nullopt;
+    const auto number = parse_int(part.substr(0, open), 1, kMostSlots);
+    if (!times || !number || numbers.size() + static_cast<size_t>(*times) > kMostHosts) return {};
+    numbers.insert(numbers.end(), static_cast<size_t>(*times), static_cast<int>(*number));
+  }
+  return numbers;
 }
 
 // The tasks of each node of the job; in a step that has them all, of the step.
@@ -102,14 +123,17 @@ int hostfile(int argc, char** argv) {
          .remedy = "run it in sbatch or salloc, or give --nodes and --slots"});
     return exit_cannot_run;
   }
-  auto hosts = expand_hosts(nodes);
-  if (!hosts) return say(hosts.error()), exit_usage;
-  auto slots = slots_of(slots_wanted, env, hosts->size());
+  const std::vector<std::string> hosts = bench::expand_hosts(nodes);
+  if (hosts.empty()) {
+    say({.object = nodes, .what = "is no list of at most 65536 hosts such as 'node[01-03,7]-ib'"});
+    return exit_usage;
+  }
+  auto slots = slots_of(slots_wanted, env, hosts.size());
   if (!slots) return say(slots.error()), exit_usage;
   std::string text;
-  for (size_t i = 0; i < hosts->size(); ++i)
-    text += format == "mpich" ? fmt::format("{}:{}\n", (*hosts)[i], (*slots)[i])
-                              : fmt::format("{} slots={}\n", (*hosts)[i], (*slots)[i]);
+  for (size_t i = 0; i < hosts.size(); ++i)
+    text += format == "mpich" ? fmt::format("{}:{}\n", hosts[i], (*slots)[i])
+                              : fmt::format("{} slots={}\n", hosts[i], (*slots)[i]);
   return finish(text);
 }
 

@@ -3,16 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "cli/hostlist.h"
+#include "bench/hostlist.h"
 #include "unit/cli_run.h"
 
 namespace nccltune::test {
 namespace {
 
-std::string expand(const char* list) {
-  auto hosts = cli::expand_hosts(list);
-  return hosts ? join(*hosts, " ") : "error: " + hosts.error().text();
-}
+std::string expand(const char* list) { return join(bench::expand_hosts(list), " "); }
 
 TEST(CliHostlist, Forms) {
   EXPECT_EQ(expand("a"), "a");
@@ -26,18 +23,10 @@ TEST(CliHostlist, Forms) {
 }
 
 TEST(CliHostlist, WhatIsNoList) {
-  for (const char* bad : {"", ",", "a,", "a[", "a]", "a[1", "a[1-]", "a[-1]", "a[2-1]", "a[x]", "a[1-2", "a[[1]]",
-                          "a[]", "a[+1]", "a[1-99999999]", "a[0-65535],b", "a[0-999][0-999]"})
-    EXPECT_TRUE(expand(bad).starts_with("error: ")) << bad << ": " << expand(bad).substr(0, 80);
-  EXPECT_EQ(expand("x,a[2-1]"), "error: a[2-1]: is no list of hosts such as 'node[01-03,7]-ib'");
-  EXPECT_EQ(cli::expand_hosts("a[0-65535]")->size(), 65536u);
-}
-
-TEST(CliHostlist, Counts) {
-  EXPECT_EQ(cli::expand_counts("4(x2),3"), (std::vector<int>{4, 4, 3}));
-  EXPECT_EQ(cli::expand_counts("1"), std::vector<int>{1});
-  for (const char* bad : {"", "x", "4(x", "4(x)", "4(x0)", "0", "4(x2", "1(x999999)", "4,"})
-    EXPECT_TRUE(cli::expand_counts(bad).empty()) << bad;
+  for (const char* bad : {"", ",", "a[", "a[1", "a[1-]", "a[-1]", "a[2-1]", "a[x]", "a[1-2", "a[[1]]", "a[]", "a[+1]",
+                          "a[1-99999999]", "a[0-65535],b", "a[0-999][0-999]"})
+    EXPECT_EQ(expand(bad), "") << bad;
+  EXPECT_EQ(bench::expand_hosts("a[0-65535]").size(), 65536u);
 }
 
 class CliHostfile : public ::testing::Test {
@@ -60,6 +49,16 @@ TEST_F(CliHostfile, EachForm) {
   EXPECT_EQ(run_tool({"hostfile", "--format", "mpich", "--slots", "4"}, job_).out,
             "gpu01-ib:4\ngpu02-ib:4\ngpu03-ib:4\n");
   EXPECT_EQ(run_tool({"hostfile", "--nodes", "a,b", "--slots", "1"}).out, "a slots=1\nb slots=1\n");
+}
+
+TEST_F(CliHostfile, CountsThatCannotBeRead) {
+  job_.erase("SLURM_GPUS_PER_NODE");
+  for (const char* bad : {"", "x", "4(x", "4(x)", "4(x0)", "0", "4(x2", "1(x999999)", "4,", "4(x2)"}) {
+    job_["SLURM_TASKS_PER_NODE"] = bad;
+    EXPECT_EQ(run_tool({"hostfile"}, job_).status, 2) << bad;
+  }
+  job_["SLURM_TASKS_PER_NODE"] = "4(x3)";
+  EXPECT_EQ(run_tool({"hostfile"}, job_).out, "gpu01-ib slots=4\ngpu02-ib slots=4\ngpu03-ib slots=4\n");
 }
 
 TEST_F(CliHostfile, WhereTheGpusComeFrom) {

@@ -200,6 +200,20 @@ test_the_tool_is_usable_inside() {
 }
 
 
+# The tool by plain mounts of the site (examples/containers), where it wants no hook.
+test_the_tool_by_static_mounts() {
+  need_containers
+  local mounts=$LIVE_DIR/containers/etc/mounts.d/30-nccl-tune.fstab
+  chmod -x "$hooks/60-nccl-tune.sh"
+  # shellcheck disable=SC2064
+  trap "chmod 755 '$hooks'/*.sh; rm -f '$mounts'" EXIT
+  srun -N1 -w "$n1" --container-image="$images/libs.sqsh" "$LIVE_DIR/bin/nccl-tune" --version >out 2>&1 && fail "it is there without mounts"
+  sed "s|/usr/local/bin/|$LIVE_DIR/bin/|g; s|/usr/local/libexec/|$LIVE_DIR/libexec/|g; s|/etc/nccl|$LIVE_DIR/etc/nccl|g" \
+    "$top/examples/containers/30-nccl-tune.fstab" >"$mounts"
+  has "$(in_image libs -N1 -w "$n1" "$LIVE_DIR/bin/nccl-tune" --version)" '^nccl-tune [0-9]'
+  has "$(in_image libs -N1 -w "$n1" ls "$LIVE_DIR/libexec/nccl-tune" "$LIVE_DIR/etc/nccl-tune.yaml")" 'nccl-tune\.yaml'
+}
+
 need_bench() {
   [ -x "$LIVE_DIR/bin/nccl-tune-worker-host" ] || skip "built without the host worker"
   nccl-tune bench --help >/dev/null 2>&1 || skip "built without the benchmark"
@@ -230,15 +244,18 @@ test_bench_inside_as_an_ordinary_user() {
   has "$(cat out)" '^# Out of bounds values : 0 OK$'
 }
 
-test_the_example_runs_as_it_is() {
+example() { # SCRIPT OPTION-OF-PLUGIN
   need_containers
   need_bench
   local job
-  job=$(IMAGE=$images/libs.sqsh sbatch --parsable --wait --nccl-tune -N2 --ntasks-per-node=2 --gpus-per-node=2 \
-    "$top/examples/slurm/enroot.slurm" all_reduce -b 1K -e 4K -f 2 -n 3) || fail "sbatch --wait: exit status $?: $(cat ./*.out)"
+  job=$(IMAGE=$images/libs.sqsh sbatch --parsable --wait "$2" -N2 --ntasks-per-node=2 --gpus-per-node=2 \
+    "$top/examples/slurm/$1" all_reduce -b 1K -e 4K -f 2 -n 3) || fail "sbatch --wait: exit status $?: $(cat ./*.out)"
   want "ranks" 4 "$(grep -cE '^#  Rank' "nccl_test_$job.out")"
   has "$(cat "nccl_test_$job.out")" '^# Out of bounds values : 0 OK$'
 }
+
+test_the_example_runs_as_it_is() { example enroot.slurm --nccl-tune; }
+test_the_sharp_example_runs_as_it_is() { example enroot-sharp.slurm --nccl-tune=sharp; }
 
 test_pmix_serves_tasks_of_two_nodes_inside() {
   need_containers
@@ -264,4 +281,18 @@ test_the_users_own_mount_hides_the_hooks() {
   printf '#!/bin/sh\necho mine\n' >tool
   chmod 755 tool
   want "the tool" mine "$(in_image plain -N1 --container-mounts="$PWD/tool:$LIVE_DIR/bin/nccl-tune" "$LIVE_DIR/bin/nccl-tune")"
+}
+
+# What examples/container/make-squashfs.sh wrote: the tool, its workers and PMIx are the image's own.
+test_the_shipped_image() {
+  need_containers
+  need_bench
+  [ -f "${LIVE_IMAGE-}" ] || skip "no image (set LIVE_IMAGE to what examples/container/make-squashfs.sh writes)"
+  local runner
+  for runner in command as_user; do
+    "$runner" srun -N2 --mpi=pmix --container-image="$LIVE_IMAGE" /usr/local/bin/nccl-tune bench -b 1K -e 2K -f 2 -n 2 >out 2>stderr ||
+      fail "$runner: exit status $?: $(cat stderr)"
+    want "ranks" 2 "$(grep -cE '^#  Rank' out)"
+    has "$(cat out)" '^# Out of bounds values : 0 OK$'
+  done
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/compare.h"
 
+#include <sys/random.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <numeric>
@@ -41,6 +43,13 @@ Result<std::string> read_file(const std::string& path) {
   return text.str();
 }
 
+// Not std::random_device: a static libstdc++ gets it from arc4random, which ties the portable tool to glibc 2.36.
+uint32_t draw_seed() {
+  uint32_t seed = 0;
+  if (getrandom(&seed, sizeof seed, 0) != static_cast<ssize_t>(sizeof seed)) seed = static_cast<uint32_t>(getpid());
+  return seed;
+}
+
 // What rank 0 decides for all, as one line of text and then its file of variants.
 Result<std::string> describe_run(const CompareOptions& options) {
   std::string file;
@@ -49,7 +58,7 @@ Result<std::string> describe_run(const CompareOptions& options) {
     if (!text) return text.error();
     file = std::move(*text);
   }
-  return std::to_string(options.seed.value_or(std::random_device()())) + "\n" + file;
+  return std::to_string(options.seed.value_or(draw_seed())) + "\n" + file;
 }
 
 class ComparisonRun {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # A worker that speaks stepd/worker/protocol.h and misbehaves on demand: FAKE_WORKER=MANNER[:KIND], where KIND is the
-# command at which it happens (setup, connect, run). FAKE_SPEED is a factor on its times; those of a launch have a noise
-# of 0.2 % in common.
+# command at which it happens (setup, connect, run). FAKE_SPEED is a factor on its times, and gives those of
+# a launch a noise of 0.2 % in common.
 import os
 import random
 import signal
@@ -16,7 +16,9 @@ MAGIC = 0x4E544E31
 PLACEMENT = "ii d d q i4x i4x q 40s 40s I4x d"
 
 manner, _, at = os.environ.get("FAKE_WORKER", "good").partition(":")
-speed = float(os.environ.get("FAKE_SPEED", "1")) * random.Random(os.getpid()).uniform(0.998, 1.002)
+speed = 1.0
+if "FAKE_SPEED" in os.environ:
+    speed = float(os.environ["FAKE_SPEED"]) * random.Random(os.getpid()).uniform(0.998, 1.002)
 command_at = {"setup": SETUP, "connect": CONNECT, "run": RUN}.get(at, RUN)
 
 

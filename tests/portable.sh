@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The portable tool (make portable): portable.sh [OUTPUT FOLDER]; ends with `N passed, N failed, N skipped`. As root it also runs
-# in the roots of other releases that tests/matrix made (ROOTS, /var/tmp/nt-matrix).
+# in the roots of other releases that tests/matrix made (ROOTS, /var/tmp/nccl-tune-matrix).
 set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=${here%/tests}
@@ -56,7 +56,7 @@ same() { # WHERE COMMAND...
 }
 same "with an empty environment" env -i "$tool" plan --root "$work/machine" --policy "$work/nccl-tune.yaml" --json
 
-roots=${ROOTS:-/var/tmp/nt-matrix}
+roots=${ROOTS:-/var/tmp/nccl-tune-matrix}
 for root in "$roots"/*/; do
   chroot "$root" env true 2>/dev/null || continue # of another architecture, unfinished, or we are not root
   cp -a "$work" "$root/tmp/" && install -m 755 "$tool" "$root$work/tool"

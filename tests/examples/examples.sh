@@ -16,12 +16,31 @@ judge() { # NAME EXIT-STATUS LOG
   esac
 }
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+out=$(realpath "${1:-${O:-build}}") || exit 1
+log=$(mktemp) work=$(mktemp -d)
+trap 'rm -rf "$log" "$work"' EXIT
 
 for file in examples/mpi-operator/*.yaml; do
   python3 -W ignore tests/examples/manifests.py "$file" >"$log" 2>&1
   judge "$file" $? "$log"
+done
+
+# The launcher's command of each manifest, with two ranks on this node and small sizes: the last option given wins.
+runs_here() {
+  mpirun --version 2>/dev/null | grep -q 'Open MPI' || { echo "no mpirun of Open MPI here"; return 77; }
+  [ -x "$out/nccl-tune-worker-host" ] || { echo "built without the host worker"; return 77; }
+  local words
+  mapfile -t words < <(python3 -W ignore tests/examples/manifests.py --launcher "$1")
+  [[ ${words[0]} = mpirun ]] || { printf '%s\n' "${words[@]}"; return 77; }
+  (cd "$work" && PATH=$out:$PATH timeout 60 "${words[@]}" -b 1K -e 2K -n 2) >"$work/out" 2>&1 &&
+    grep -q '^# Out of bounds values : 0 OK' "$work/out" && grep -q ': 2 ranks, 1 node, ' "$work/out" && return
+  cat "$work/out"
+  return 1
+}
+
+for file in examples/mpi-operator/*.yaml; do
+  runs_here "$file" >"$log" 2>&1
+  judge "$file, its launcher's command" $? "$log"
 done
 
 # Every file is named in the walk-through, and every file that it names is there.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the manifests of examples/mpi-operator to manifests.schema.yaml and to themselves: manifests.py FILE...
+"""Holds the manifests of examples/mpi-operator to manifests.schema.yaml and to themselves: manifests.py FILE...; or prints the
+launcher's command of one: manifests.py --launcher FILE.
 
 One line for each fault; exit status 1 when there is one, 77 when a library is missing here."""
 import copy
@@ -53,6 +54,13 @@ def sees_faults(document):
             return False
     return True
 
+
+if sys.argv[1] == "--launcher":  # its arguments, one a line, for two ranks on this node
+    job = list(yaml.safe_load_all(pathlib.Path(sys.argv[2]).read_text()))[-1]
+    launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    slots = job["spec"]["slotsPerWorker"]
+    print("\n".join(launcher["command"] + [a.replace(f"ppr:{slots}:", "ppr:2:") for a in launcher["args"]]))
+    sys.exit(0)
 
 status = 0
 for name in sys.argv[1:]:

@@ -16,6 +16,7 @@ constexpr size_t kMostTogether = 5;  // variables that are combined: 2^5 setting
 constexpr int kMostRefinements = 3;
 constexpr double kClearlyWorse = 4;  // standard errors behind the best: the round goes on without it
 constexpr double kUntold = 2;        // standard errors within which a setting with fewer variables is preferred
+constexpr double kWorthless = 0.03;  // and only where it costs no more of the speed than this
 constexpr size_t kArmsAToday = 8;    // today's settings are in a block once for so many others: they set its level
 
 // std::shuffle differs between libraries, and a search must go on elsewhere.
@@ -111,7 +112,7 @@ std::optional<Setting> Search::champion() const {
     const Arm& arm = entry.second;
     if (arm.dead || count_set(entry.first) == 0 || arm.scores.size() < std::min(fastest.scores.size(), kEnough))
       continue;
-    const double bound = estimate(fastest) + kUntold * std::hypot(error(arm), error(fastest));
+    const double bound = estimate(fastest) + std::min(kWorthless, kUntold * std::hypot(error(arm), error(fastest)));
     if (estimate(arm) <= bound && count_set(entry.first) < count_set(best->first)) best = &entry;
   }
   return best->first;
@@ -124,6 +125,15 @@ std::optional<Search::Estimate> Search::best() const {
   const double gain = std::exp(-estimate(arm)) - 1;
   if (gain <= 0) return std::nullopt;
   return Estimate{*setting, gain, static_cast<int>(arm.scores.size())};
+}
+
+int Search::settings_tried() const {
+  const auto failed = [this](const Setting& setting) {
+    return std::any_of(failed_.begin(), failed_.end(), [&](const Failed& f) { return f.setting == setting; });
+  };
+  return static_cast<int>(std::count_if(arms_.begin(), arms_.end(), [&](const auto& entry) {
+    return count_set(entry.first) > 0 && (!entry.second.scores.empty() || failed(entry.first));
+  }));
 }
 
 std::vector<std::string> Search::untried() const {
@@ -171,6 +181,16 @@ void Search::add_with_bases(Setting setting, std::vector<Setting>& to) const {
           if (is_legal(space_, with)) to.push_back(std::move(with));
         }
   }
+}
+
+// It holds all of a setting that failed: what is wrong with that is wrong with this.
+bool Search::is_tainted(const Setting& setting) const {
+  return std::any_of(failed_.begin(), failed_.end(), [&](const Failed& failed) {
+    if (count_set(failed.setting) == 0) return false;
+    for (size_t i = 0; i < setting.size(); ++i)
+      if (failed.setting[i] != 0 && failed.setting[i] != setting[i]) return false;
+    return true;
+  });
 }
 
 // Every value of every variable. The first values of all variables come before the second ones: when time is short,
@@ -390,7 +410,12 @@ std::optional<Setting> Search::next() {
     }
     open_round(Stage::screen, std::move(all), exhaustive_ ? 1 : 0.5);
   }
-  while (queue_.empty() && stage_ != Stage::over) {
+  while (stage_ != Stage::over) {
+    while (stage_ != Stage::decide && !queue_.empty() && is_tainted(queue_.back())) {
+      arms_[queue_.back()].dead = true;
+      queue_.pop_back();
+    }
+    if (!queue_.empty()) break;
     if (stage_ == Stage::decide)
       finish("");
     else

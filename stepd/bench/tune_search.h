@@ -61,8 +61,8 @@ class Search {
   Stage stage() const { return stage_; }
   double spent() const { return spent_; }
   int trials() const { return trials_; }
-  int settings_tried() const { return static_cast<int>(arms_.size()) - 1; }  // besides today's
-  bool exhaustive() const { return exhaustive_; }                            // all settings of the space were tried
+  int settings_tried() const;                      // besides today's
+  bool exhaustive() const { return exhaustive_; }  // all settings of the space were tried
 
   struct Estimate {
     Setting setting;
@@ -111,6 +111,7 @@ class Search {
   std::vector<Setting> combinations() const;
   std::vector<Setting> neighbours(const Setting& of) const;
   std::vector<Setting> affordable(std::vector<Setting> population, double share) const;
+  bool is_tainted(const Setting& setting) const;
   void add_with_bases(Setting setting, std::vector<Setting>& to) const;
 
   double block_level(int block) const;

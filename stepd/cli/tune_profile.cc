@@ -88,7 +88,8 @@ std::string tuned_name(const std::string& base, const std::string& date, const P
 std::string profile_text(const Profile& profile, const std::vector<std::string>& comments) {
   std::string out;
   for (const std::string& comment : comments)
-    for (const std::string& line : wrap(comment, 116)) out += "# " + line + "\n";
+    for (const std::string& line : comment.size() <= 116 ? std::vector{comment} : wrap(comment, 116))
+      out += "# " + line + "\n";
   out += "profiles:\n  - name: " + quoted(profile.name) + "\n    when:\n";
   if (!profile.when.dmi.empty()) {
     out += "      dmi:\n";

@@ -102,7 +102,7 @@ std::string report_text(const TuneStory& story, const bench::Space& space, const
                      verbose || story.left_out.empty() ? "" : " (--verbose)");
   out += fmt::format(
       "cost      {} trials of {} settings{}, {} of {}; trying each of the {:.0f} settings once takes {}\n\n",
-      search.trials(), search.settings_tried(), search.exhaustive() ? " (all there are)" : "",
+      search.trials(), search.settings_tried(), search.exhaustive() ? ", the whole space" : "",
       bench::minutes(search.spent()), bench::minutes(story.budget), space.grid_size(),
       bench::minutes(search.trials() > 0 ? space.grid_size() * search.spent() / search.trials() : 0));
   out += paragraph(printable(conclusion(story, space, search, gain)), 0, 0);

@@ -13,8 +13,8 @@ need_tune() {
 
 # As srun, with more time than a step of the other tests.
 tune() { # OPTION...
-  timeout 170 srun -N2 --mpi=pmix bash -c '[ "$SLURM_PROCID" != 0 ] || echo $$ >pid; exec nccl-tune tune "$@"' tune \
-    all_reduce -b 1K -e 1K -n 6 -w 1 --budget 60s --space "$top/tests/tune/space.yaml" "$@"
+  timeout 240 srun -N2 --mpi=pmix bash -c '[ "$SLURM_PROCID" != 0 ] || echo $$ >pid; exec nccl-tune tune "$@"' tune \
+    all_reduce -b 1K -e 1K -n 6 -w 1 --budget 90s --space "$top/tests/tune/space.yaml" "$@"
 }
 
 # The report, the profile and the plan that comes of it.

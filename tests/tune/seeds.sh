@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The planted optimum, once for each seed, with the real host worker: seeds.sh [OUTPUT FOLDER [SEEDS [BUDGET]]]. Two ranks
-# in one process each run; ends with `N passed, N failed`. A seed takes its budget (20 s on an idle machine).
+# in one process each run; ends with `N passed, N failed`. A seed takes its budget at most.
 set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit 1
 O=$(realpath "${1:-${O:-build}}") || exit 1
-seeds=${2:-20} budget=${3:-20s}
+seeds=${2:-20} budget=${3:-90s}
 export NCCLTUNE_WORKER_DIR=$O HOST_WORKER_SLOW_US=20000 HOST_WORKER_SLOW_MORE_US=15000
 for name in $(compgen -e); do
   case $name in SLURM* | PMI* | NCCLTUNE_SET | NCCL_*) unset "$name" ;; esac

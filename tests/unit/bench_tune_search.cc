@@ -156,6 +156,26 @@ TEST(TuneSearch, FailingSettingsAreLeftBehind) {
   }
 }
 
+// A value that fails is not tried again in company.
+TEST(TuneSearch, WhatFailsAloneIsNotTriedInCompany) {
+  const Space space = space_of({{"A", 2}, {"B", 2}, {"C", 1}});
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    std::vector<Setting> failed;
+    Machine machine{[](const Setting& s) { return s[0] == 1 ? -0.1 : 0.0; }};
+    machine.fails = [&failed](const Setting& s) {
+      if (s[2] != 1) return false;
+      for (const Setting& earlier : failed)
+        EXPECT_FALSE((earlier[0] == 0 || earlier[0] == s[0]) && (earlier[1] == 0 || earlier[1] == s[1]));
+      failed.push_back(s);
+      return true;
+    };
+    const Tuned run = run_on(machine, space, seed, 900);
+    EXPECT_FALSE(failed.empty());
+    ASSERT_TRUE(run.gain) << seed;
+    EXPECT_TRUE(run.gain->better) << seed;
+  }
+}
+
 TEST(TuneSearch, TodaysSettingsThatFailEndIt) {
   const Tuned run =
       run_on({.effect = planted, .fails = [](const Setting& s) { return count_set(s) == 0; }}, large_space(), 1, 1800);

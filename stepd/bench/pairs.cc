@@ -84,8 +84,9 @@ std::vector<NodePair> PairSearch::next_round() {
     std::erase_if(current_, [this](const NodePair& pair) { return lost(pair.a) || lost(pair.b); });
     if (!current_.empty()) return current_;
   }
-  const bool first = round_ == (options_.alone ? 1 : 0);
-  current_ = !options_.full && first ? matching() : follow_up();
+  const int before = round_ - (options_.alone ? 1 : 0);
+  if (!options_.full && before < (nodes_ < kNodesForScatter ? 2 : 1)) current_ = matching(before);
+  if (current_.empty()) current_ = follow_up();
   return current_;
 }
 
@@ -101,13 +102,19 @@ std::optional<int> PairSearch::circle_step() const {
 }
 
 // Nodes that sit far apart, so that the pairs load the fabric's upper levels: i with i + N/2 in Slurm's order, which
-// follows topology.conf. The last of an odd number idles and is a suspect until it has met a partner.
-std::vector<NodePair> PairSearch::matching() const {
-  std::vector<int> there;
+// follows topology.conf. The last of an odd number idles and is a suspect until it has met a partner. A few nodes meet
+// two partners each before anybody is judged (`shift` 1): three faults in four pairs would else make the median slow.
+std::vector<NodePair> PairSearch::matching(int shift) const {
+  std::vector<size_t> there;
   for (int i = 0; i < nodes_; ++i)
-    if (!lost(i)) there.push_back(i);
+    if (!lost(i)) there.push_back(static_cast<size_t>(i));
+  const size_t half = there.size() / 2, from = shift > 0 ? there.size() % 2 : 0;
   std::vector<NodePair> pairs;
-  for (size_t i = 0, half = there.size() / 2; i < half; ++i) pairs.push_back({there[i], there[i + half]});
+  if (shift > 0 && half < 2) return pairs;  // the same pair again
+  for (size_t i = 0; i < half; ++i) {
+    const auto [a, b] = std::minmax(there[from + i], there[from + half + (i + static_cast<size_t>(shift)) % half]);
+    pairs.push_back({static_cast<int>(a), static_cast<int>(b)});
+  }
   return pairs;
 }
 

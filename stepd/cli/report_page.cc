@@ -175,6 +175,7 @@ std::string title_of(const Json& report) {
     if (run["collective"] != "")
       return run["collective"].get<std::string>() +
              (run["ranks"] > 0 ? fmt::format(", {} ranks", run["ranks"].get<int>()) : "");
+  if (!report["pairs"].is_null()) return "pairs of nodes";
   for (const char* part : {"findings", "topology", "plan"})
     if (!report[part].is_null() && report[part].contains("host")) return text_of_field(report[part], "host");
   return "results";

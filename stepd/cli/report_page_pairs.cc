@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "cli/html.h"
@@ -220,10 +221,14 @@ std::string pairs_section(const Json& pairs) {
         "NIC</th><th>peer</th><th>of the median</th><th>why</th></tr></thead><tbody>" +
         rows + "</tbody></table></div>";
   if (figures.empty()) return out;
-  out +=
-      "<p class=\"legend soft\"><span class=\"h h0\">✕</span> failed <span class=\"h h1\">59</span> below 60 % <span "
-      "class=\"h h2\">85</span> slow <span class=\"h h3\">95</span> below 97 % <span class=\"h h4\">100</span> "
-      "good</p>";
+  out += "<p class=\"legend soft\">";
+  for (const auto& [tone, text, what] : {std::tuple("h0", "✕", "failed"),
+                                         {"h1", "59", "below 60 %"},
+                                         {"h2", "85", "slow"},
+                                         {"h3", "95", "below 97 %"},
+                                         {"h4", "100", "good"}})
+    out += fmt::format("<span><span class=\"h {}\">{}</span> {}</span> ", tone, text, what);
+  out += "</p>";
   out += matrix(nodes, figures);
   if (rails > 1) out += rails_table(nodes, figures, rails);
   return out + figures_table(figures);

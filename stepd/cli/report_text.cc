@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "cli/html.h"
 #include "cli/output.h"
 
 namespace nccltune::cli {
@@ -263,6 +264,23 @@ std::vector<const ReportRun*> runs_of(const std::vector<Reading>& readings) {
   return runs;
 }
 
+// What a search for bad nodes found; its matrix is on the page.
+static std::string pairs_lines(const Json& pairs) {
+  std::string out;
+  if (pairs.is_null()) return out;
+  const auto add = [&out](const std::string& line) { out += "  " + printable(line) + "\n"; };
+  for (const Json& finding : pairs["findings"]) {
+    const std::string peer = text_of_field(finding, "peer");
+    add(fmt::format("{}{}: {}: {}", text_of_field(finding, "node"), peer.empty() ? "" : " - " + peer,
+                    text_of_field(finding, "verdict"), text_of_field(finding, "why")));
+  }
+  if (pairs["end"].is_null()) add("the search did not come to its end");
+  for (const char* list : {"good", "bad", "unreachable", "undecided", "untested"})
+    if (const std::string hosts = text_of_field(pairs["end"], list); !hosts.empty())
+      add(fmt::format("{}: {}", list, hosts));
+  return out;
+}
+
 std::string report_text(const std::vector<Reading>& readings, const std::vector<ExpectedFigure>& expected,
                         const Style& style) {
   std::string out = readings_text(readings, style);
@@ -281,6 +299,7 @@ std::string report_text(const std::vector<Reading>& readings, const std::vector<
       while (start < columns.size() && some.size() < kRunsSideBySide) some.push_back(columns[start++]);
       out += side_by_side(kind, some, style);
     }
+  for (const Reading& reading : readings) out += pairs_lines(reading.pairs);
   return out + against_expected(runs, expected);
 }
 

@@ -50,19 +50,21 @@ status_told() { # FILE
 }
 
 run_seed() { # SEED
-  local seed=$1 slow a b dead taken='' full='' rc=0 out=$LIVE_DIR/pairs.$1 faults='' wait watcher
+  local seed=$1 slow a b dead taken='' full='' rounds rc=0 out=$LIVE_DIR/pairs.$1 faults='' wait watcher
   RANDOM=$seed
   if [ $((seed % 2)) = 1 ]; then
-    a=$((RANDOM % 4 + 1)) b=$((a + 4)) taken="$a $b"
+    a=$((RANDOM % 4 + 1)) b=$((a + 4)) taken="$a $b" rounds=6
   else
     read -r a b < <(draw 2 | paste -sd' ')
-    taken="$a $b" full=--pairs=full
+    taken="$a $b" full=--pairs=full rounds=40
   fi
   # Rank 0 is on node 1: that one may be slow and have a bad path, but not be cut off.
   slow=$(draw 1)
   taken+=" $slow 1"
   dead=$(draw 1)
-  wait=$((RANDOM % 40))
+  # Tenths of a second after the start: within the first round of a quick search, for who dies when all is measured is
+  # not missed by anybody; within seven rounds of a full one.
+  wait=$((RANDOM % rounds))
   set_up_links
   "$netns" slow "$cluster" "$slow" 20mbit
   "$netns" slow-path "$cluster" "$a" "$b" 20mbit

@@ -41,7 +41,21 @@
     const last = data.slice(1).map(column => column[data[0].length - 1]).find(v => v != null);
     expect("arrows read the figures out", first.querySelector("[aria-live]").textContent.includes(last.toFixed(2)));
 
-    for (const section of ["runs", "measured", "skew", "findings", "topology", "plan", "figures", "files"])
+    // The pair matrix: a table with a figure in each cell that was run, reached with the keyboard.
+    const heat = document.querySelector("table.heat");
+    const nodes = report.pairs.start.nodes.map(n => n.node);
+    expect("the matrix has all nodes both ways", heat && heat.tBodies[0].rows.length === nodes.length && heat.tHead.rows[0].cells.length === nodes.length + 1);
+    const cell = (a, b) => heat.tBodies[0].rows[nodes.indexOf(a)].cells[nodes.indexOf(b) + 1];
+    const slow = report.pairs.figures.filter(f => f.kind === "pair" && f.verdict === "slow").pop();
+    expect("a slow pair is told by figure and colour, in both places", [cell(slow.node, slow.peer.node), cell(slow.peer.node, slow.node)].every(c => /h[12]/.test(c.className) && Number(c.textContent) < 90 && c.title.includes("GB/s")));
+    expect("cells that were not run are empty", [...heat.querySelectorAll("td.h")].some(c => c.textContent === ""));
+    const ground = c => getComputedStyle(c).backgroundColor;
+    const fine = heat.querySelector("td.h4");
+    expect("good and slow differ in colour", fine && ground(fine) !== ground(cell(slow.node, slow.peer.node)));
+    expect("a table that may be wider than the page takes the focus", heat.parentElement.tabIndex === 0 && heat.caption.textContent.length > 10);
+    expect("each finding names node, reason and command", report.pairs.findings.every(f => text.includes(f.node) && text.includes(f.why) && (!f.drain || text.includes(f.drain))));
+
+    for (const section of ["runs", "measured", "skew", "pairs", "findings", "topology", "plan", "figures", "files"])
       expect("there is a section " + section, document.getElementById(section) && document.querySelector('nav a[href="#' + section + '"]'));
     expect("a failure is told", text.includes("remote process exited"));
     expect("every finding that is a fault is listed", report.findings.findings.filter(f => f.status === "warn" || f.status === "fail").every(f => text.includes(f.id) && text.includes(f.remedy)));

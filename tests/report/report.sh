@@ -66,6 +66,20 @@ for file in hostile random empty; do
   if [ "$rc" = 0 ] || [ "$rc" = 2 ]; then pass; else fail "report $file.out: exit status $rc"; fi
 done
 
+# ---- nccl-tune pairs ----
+"$tool" report "$here/pairs.jsonl" >"$work/out" 2>"$work/err"
+if grep -q '^  node6: rail: slow in ' "$work/out" && grep -q '^  unreachable: node8$' "$work/out"; then
+  pass
+else
+  fail "report pairs.jsonl: $(cat "$work/out" "$work/err")"
+fi
+head -n 9 "$here/pairs.jsonl" >"$work/pairs-cut.jsonl"
+if "$tool" report "$work/pairs-cut.jsonl" | grep -q 'did not come to its end'; then
+  pass
+else
+  fail "report of a search that was cut"
+fi
+
 # ---- the page ----
 cd "$work" || exit 1
 mkdir machine
@@ -74,11 +88,11 @@ install -m 644 "$top/etc/nccl-tune.yaml" . || exit 1
 for command in topo plan check; do
   "$tool" "$command" --root machine --policy nccl-tune.yaml --json >$command.json
 done
-cp "$here/run.json" .
+cp "$here/run.json" "$here/pairs.jsonl" .
 cp "$here/outputs/08_v2.17.6_sendrecv_2node_SLOWPAIR_1.7e+07us.txt" slow-pair.out
 cp "$here/outputs/08_v2.17.6_alltoall_FAIL_after_header_network_error.txt" failed.out
 cp "$here/outputs/09_v2.17.8_all_reduce_perf_10node_80gpu_reducing_maxBytes.txt" ten-nodes.out
-"$tool" report --html page.html run.json ten-nodes.out slow-pair.out failed.out topo.json plan.json check.json hostile.out >/dev/null 2>err
+"$tool" report --html page.html run.json ten-nodes.out slow-pair.out failed.out topo.json plan.json check.json pairs.jsonl hostile.out >/dev/null 2>err
 rc=$?
 if [ "$rc" = 3 ]; then
   skip "the page: $(sed -n 's/^nccl-tune: //p' err)"

@@ -74,9 +74,9 @@ std::set<int> nodes_named(const PairSearch& search) {
 }
 
 TEST(Pairs, HealthyClusterNeedsTwoRoundsAndNamesNobody) {
-  for (const int nodes : {2, 4, 100}) {
+  for (const int nodes : {2, 4, 15, 16, 100}) {
     const PairSearch done = search({.nodes = nodes}, 1);
-    EXPECT_EQ(done.rounds(), 2) << nodes;
+    EXPECT_EQ(done.rounds(), nodes >= 4 && nodes < 16 ? 3 : 2) << nodes;
     EXPECT_TRUE(done.findings().empty()) << nodes;
   }
 }
@@ -257,6 +257,32 @@ TEST(Pairs, LastNodeThereIsNotCondemnedByTheLossOfTheOther) {
   EXPECT_TRUE(done.next_round().empty());
   ASSERT_EQ(done.findings().size(), 1U);
   EXPECT_FALSE(done.proven(0));
+}
+
+// One good pair among the first four: the median of those would be that of the slow ones.
+TEST(Pairs, FewNodesWithThreeFaultsAreToldApart) {
+  for (const bool dead_first : {false, true}) {
+    Cluster cluster{.nodes = 8, .rails = 1};
+    cluster.bad_nodes[3] = 0.4;
+    cluster.bad_paths[{0, 4}] = 0.4;
+    if (!dead_first) cluster.bad_nodes[2] = 0;
+    PairSearch done(8, 1, {.alone = false});
+    std::mt19937_64 random(5);
+    while (true) {
+      if (dead_first && done.rounds() == 1) done.lose(2, "no answer");
+      const auto pairs = done.next_round();
+      if (pairs.empty()) break;
+      auto figures = run_round(cluster, pairs, random);
+      for (PairFigure& figure : figures)
+        if (dead_first && (figure.pair.a == 2 || figure.pair.b == 2)) figure.gbps = 0, figure.failure = "no answer";
+      done.record(figures);
+    }
+    EXPECT_EQ(nodes_named(done), (std::set<int>{2, 3})) << dead_first;
+    int paths = 0;
+    for (const PairFinding& finding : done.findings())
+      paths += finding.verdict == PairVerdict::path && finding.node == 0 && finding.peer == 4;
+    EXPECT_EQ(paths, 1) << dead_first;
+  }
 }
 
 // Noise on one rail or another of every pair must not make suspects of whole nodes.

@@ -23,6 +23,7 @@ want_optimum() {
   has "$(cat out)" 'WRONG DATA: HOST_WORKER_FLIP=1'
   has "$(cat nccl-tune-tuned.yaml)" '^ +HOST_WORKER_SLOW_US: "1000"'
   lacks "$(cat nccl-tune-tuned.yaml)" 'HOST_WORKER_FLIP:'
+  unset HOST_WORKER_SLOW_US HOST_WORKER_SLOW_MORE_US # values that are set already are kept
   has "$(nccl-tune plan --policy nccl-tune-tuned.yaml)" '^  HOST_WORKER_SLOW_MORE_US=500'
   has "$(nccl-tune plan --policy nccl-tune-tuned.yaml)" 'nccl-tune-tuned.yaml:[0-9]+'
   [ ! -e nccl-tune-tune.state ] || fail "the state file of a search that is over is still there"

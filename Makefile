@@ -41,9 +41,9 @@ $(shell mkdir -p $(O)/probe)
 $(file >$(O)/flags.now,$(FLAGS))
 $(shell cmp -s $(O)/flags.now $(O)/flags || { rm -f $(O)/probe/*; cp $(O)/flags.now $(O)/flags; })
 
-# What a portable tool holds itself: see TOOL_LIBS.
+# What a portable tool holds itself: see TOOL_LIBS. Sections that nothing calls go: one of libstdc++ would ask for a newer glibc.
 , := ,
-STATIC_LIBS := -static-libstdc++ -static-libgcc -Wl$(,)-Bstatic -lyaml-cpp -lpugixml -Wl$(,)-Bdynamic
+STATIC_LIBS := -static-libstdc++ -static-libgcc -Wl$(,)--gc-sections -Wl$(,)-Bstatic -lyaml-cpp -lpugixml -Wl$(,)-Bdynamic
 
 # ---- probes ----------------------------------------------------------------------------------------------------------
 # $(call probe,NAME,HEADER,FLAGS,CODE,MESSAGE) is empty when a program with that CODE compiles and links, else MESSAGE.

@@ -119,7 +119,7 @@ tracked=$(git ls-files 2>/dev/null) || tracked=
 [ -n "$tracked" ] || tracked=$(find . -type f -not -path './.git/*' -not -path "./${O#./}/*" | sed 's|^\./||')
 # shellcheck disable=SC2086  # file names of this tree have no blanks
 # The tool may have them (PORTABLE=1), the plugin never.
-verdict 'static runtimes are not asked for by the plugin' "$(grep -nE -- '-static-lib(stdc\+\+|gcc)' Makefile | grep -v ':TOOL_LIBS = ' || :)"
+verdict 'static runtimes are not asked for by the plugin' "$(grep -nE -- '-static-lib(stdc\+\+|gcc)' Makefile | grep -v ':STATIC_LIBS := ' || :)"
 missing=
 for file in $tracked; do
   case $file in

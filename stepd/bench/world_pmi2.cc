@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The world as a client of PMI-2, for sites whose Slurm has no PMIx: `srun --mpi=pmi2`. libpmi2 is loaded when needed.
 //
-// PMI-2 has a store whose keys others see after the next fence, and nothing that tells of a key before. What is put
-// after the first fence (an alarm, the answer to a question) therefore goes to PMI-2's name service too, which answers
-// at any time: srun keeps it for the whole step.
+// PMI-2 has a store whose keys others see after the next fence, and nothing that tells of a key before. Whether a fence
+// follows a put is not known here (an alarm, the answer to a question: none does), so each key goes to PMI-2's name
+// service too, which answers at any time: srun keeps it for the whole step, at a message a key.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -143,18 +143,15 @@ class Pmi2World : public World {
 
   std::optional<Error> put(const std::string& key, const std::string& value) override {
     const auto pieces = to_pieces(value);
-    bool fenced;
     {
       const std::lock_guard guard(lock_);
       own_[key] = value;
-      fenced = fenced_;
     }
     // The first piece is the last to be put: who finds it finds all.
     for (size_t i = pieces.size(); i-- > 0;) {
       const std::string name = piece_name(place_.rank, key, i);
       const auto store = [call = library_.put, name, piece = pieces[i]] { return call(name.c_str(), piece.c_str()); };
       if (auto error = done("cannot put '" + key + "'", store, in_seconds(kCallSeconds))) return error;
-      if (!fenced) continue;
       const auto publish = [call = library_.publish, name, piece = pieces[i]] {
         return call(name.c_str(), nullptr, piece.c_str());
       };
@@ -170,8 +167,6 @@ class Pmi2World : public World {
     const auto status = caller_->run(library_.fence, deadline);
     if (!status) return Error{name(), "not every task came to the fence in time", "", ""};
     if (*status) return Error{name(), "the fence failed", print("error %d", *status), ""};
-    const std::lock_guard guard(lock_);
-    fenced_ = true;
     return std::nullopt;
   }
 
@@ -241,7 +236,6 @@ class Pmi2World : public World {
   std::string job_;
   std::vector<int> nodes_;
   std::mutex lock_;  // the alarm's thread puts and gets too
-  bool fenced_ = false;
   std::map<std::string, std::string> own_;
 };
 

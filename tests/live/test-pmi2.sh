@@ -66,6 +66,22 @@ test_check_across_the_nodes() {
   has "$out" '^ok +job.same +2 nodes '
 }
 
+# Rank 0's word goes to the others before any fence, and many launches put many keys.
+test_compare_over_many_launches() {
+  need_pmi2
+  srun -N2 -n2 --mpi=pmi2 nccl-tune compare --env NCCL_PROTO=LL,Simple -b 1K -e 1K -n 2 --launches 3 >out 2>stderr ||
+    fail "exit status $?: $(cat out)"
+  has "$(cat out)" 'NCCL_PROTO=Simple'
+}
+
+test_pairs() {
+  need_pmi2
+  srun -N2 -n2 --mpi=pmi2 nccl-tune pairs -b 64K >out 2>stderr
+  local rc=$?
+  [ "$rc" -le 1 ] || fail "exit status $rc: $(cat out)" # on a busy host a node may well look slow
+  has "$(cat out)" "$n1"
+}
+
 # Nothing of the file is there: as on a node without the package.
 test_without_its_library_it_says_what_to_install() {
   need_pmi2

@@ -25,8 +25,8 @@ struct Facts {
   std::string node_address;  // address_of(node_name)
 };
 
-// Sixty times what a busy node takes, and well within Slurm's MessageTimeout of 10 s.
-constexpr std::chrono::milliseconds kFactsDeadline{3000};
+// A hundred times what a busy node takes, and half of Slurm's MessageTimeout of 10 s.
+constexpr std::chrono::milliseconds kFactsDeadline{5000};
 
 // As the calling user. The Error names the path that was being read when the deadline passed, or the signal that ended
 // the reader. A reader that cannot be killed is left behind, with no file or socket of slurmstepd's open; it ends when

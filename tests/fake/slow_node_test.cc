@@ -79,10 +79,10 @@ TEST_F(SlowNodeTest, AReadThatHangs) {
   let_reads_go_wrong(Mishap::hang, kState);
   StepRequest r = request();
   const StepOutcome outcome = run(r);
-  EXPECT_GE(seconds_, 3);
-  EXPECT_LT(seconds_, 8);
+  EXPECT_GE(seconds_, 5);
+  EXPECT_LT(seconds_, 20);
   EXPECT_THAT(stderr_of(outcome.tasks[0]),
-              HasSubstr("/mlx5_0/ports/1/state: not read within 3000 ms: a driver or a file system hangs; "
+              HasSubstr("/mlx5_0/ports/1/state: not read within 5000 ms: a driver or a file system hangs; "
                         "nothing is tuned\n"));
   EXPECT_EQ(stderr_of(outcome.tasks[1]), "");
   for (const TaskOutcome& task : outcome.tasks) EXPECT_EQ(task.env, r.env);
@@ -91,14 +91,14 @@ TEST_F(SlowNodeTest, AReadThatHangs) {
 TEST_F(SlowNodeTest, AReadThatHangsUnderStrict) {
   let_reads_go_wrong(Mishap::hang, kState);
   for (const TaskOutcome& task : run(request("strict")).tasks) EXPECT_TRUE(task.ended);
-  EXPECT_LT(seconds_, 8);
+  EXPECT_LT(seconds_, 20);
 }
 
 TEST_F(SlowNodeTest, AReaderThatCrashes) {
   let_reads_go_wrong(Mishap::crash, kState);
   StepRequest r = request();
   const StepOutcome outcome = run(r);
-  EXPECT_LT(seconds_, 3);
+  EXPECT_LT(seconds_, 5);
   EXPECT_THAT(stderr_of(outcome.tasks[0]),
               HasSubstr("/mlx5_0/ports/1/state: the reader of this node's facts ended here: Segmentation fault; "
                         "nothing is tuned\n"));

@@ -36,8 +36,8 @@ test_a_driver_that_hangs() {
   start=$SECONDS
   srun -N1 -n2 -w "$n1" --nccl-tune bash -c 'touch ran.$SLURM_PROCID' 2>stderr || fail "srun: exit status $?"
   want 'tasks that ran' 'ran.0 ran.1' "$(echo ran.*)"
-  [ $((SECONDS - start)) -lt 10 ] || fail "it took $((SECONDS - start)) s"
-  once "$(cat stderr)" "nccl-tune: $PWD/hung/sys/class/infiniband: not read within 3000 ms: .* hangs; nothing is tuned"
+  [ $((SECONDS - start)) -lt 18 ] || fail "it took $((SECONDS - start)) s"
+  once "$(cat stderr)" "nccl-tune: $PWD/hung/sys/class/infiniband: not read within 5000 ms: .* hangs; nothing is tuned"
   once "$(cat stderr)" 'nccl-tune: '
   # The reader is still there, and the node takes steps.
   [ -n "$(readers)" ] || fail "no reader hangs: the test proves nothing"
@@ -55,14 +55,14 @@ test_a_driver_that_hangs_under_strict() {
   let_hcas_hang
   srun -N1 -w "$n1" --nccl-tune=strict touch ran 2>stderr && fail "strict: exit status 0"
   [ ! -e ran ] || fail "strict: the task ran"
-  has "$(cat stderr)" 'not read within 3000 ms'
+  has "$(cat stderr)" 'not read within 5000 ms'
 }
 
 test_a_driver_that_hangs_as_an_ordinary_user() {
   let_hcas_hang
   as_user srun -Q -N1 -w "$n1" --nccl-tune touch ran 2>stderr || fail "srun: exit status $?"
   [ -e ran ] || fail "the task did not run"
-  has "$(cat stderr)" 'not read within 3000 ms'
+  has "$(cat stderr)" 'not read within 5000 ms'
 }
 
 test_policy_replaced_while_steps_start() {

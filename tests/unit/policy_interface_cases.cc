@@ -358,6 +358,16 @@ TEST(ExtraEnv, SharpNeedsInfiniBandAndAPlugin) {
   EXPECT_THAT(notes_of(plan_of(fabric(), {}, {}, step).notes, "sharp"), HasSubstr("not InfiniBand"));
 }
 
+TEST(ExtraEnv, ImexChannelsAreTold) {
+  NodeBuilder machine = one_gpu();
+  EXPECT_EQ(notes_of(plan_of(machine).notes, "NVLink"), "");
+  machine.node.imex_channels = true;
+  EXPECT_THAT(notes_of(plan_of(machine).notes, "NVLink"), HasSubstr("IMEX channels are here"));
+  Step step;
+  step.container = true;
+  EXPECT_THAT(notes_of(plan_of(machine, {}, {}, step).notes, "NVLink"), HasSubstr("needs NVIDIA_IMEX_CHANNELS=0"));
+}
+
 TEST(ExtraEnv, TorchFromSlurm) {
   Step step;
   step.torch = true;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -85,7 +86,8 @@ std::vector<NodePair> PairSearch::next_round() {
     if (!current_.empty()) return current_;
   }
   const int before = round_ - (options_.alone ? 1 : 0);
-  if (!options_.full && before < (nodes_ < kNodesForScatter ? 2 : 1)) current_ = matching(before);
+  if (!options_.full && before == 0) current_ = matching();
+  if (!options_.full && before == 1 && nodes_ < kNodesForScatter) current_ = second_matching();
   if (current_.empty()) current_ = follow_up();
   return current_;
 }
@@ -102,20 +104,42 @@ std::optional<int> PairSearch::circle_step() const {
 }
 
 // Nodes that sit far apart, so that the pairs load the fabric's upper levels: i with i + N/2 in Slurm's order, which
-// follows topology.conf. The last of an odd number idles and is a suspect until it has met a partner. A few nodes meet
-// two partners each before anybody is judged (`shift` 1): three faults in four pairs would else make the median slow.
-std::vector<NodePair> PairSearch::matching(int shift) const {
-  std::vector<size_t> there;
-  for (int i = 0; i < nodes_; ++i)
-    if (!lost(i)) there.push_back(static_cast<size_t>(i));
-  const size_t half = there.size() / 2, from = shift > 0 ? there.size() % 2 : 0;
+// follows topology.conf. The last of an odd number idles and is a suspect until it has met a partner.
+std::vector<NodePair> PairSearch::matching() const {
+  const std::vector<int> there = nodes_there();
   std::vector<NodePair> pairs;
-  if (shift > 0 && half < 2) return pairs;  // the same pair again
-  for (size_t i = 0; i < half; ++i) {
-    const auto [a, b] = std::minmax(there[from + i], there[from + half + (i + static_cast<size_t>(shift)) % half]);
-    pairs.push_back({static_cast<int>(a), static_cast<int>(b)});
+  for (size_t i = 0, half = there.size() / 2; i < half; ++i) pairs.push_back({there[i], there[i + half]});
+  return pairs;
+}
+
+// A few nodes meet a second partner each before anybody is judged: three faults in the first four pairs would else make
+// the median slow. Who idled chooses first.
+std::vector<NodePair> PairSearch::second_matching() const {
+  const std::vector<int> there = nodes_there();
+  std::vector<size_t> order(there.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return record_of(there[a]).outcomes.size() < record_of(there[b]).outcomes.size();
+  });
+  std::vector<bool> taken(static_cast<size_t>(nodes_), false);
+  std::vector<NodePair> pairs;
+  for (const size_t at : order) {
+    const int a = there[at];
+    for (size_t step = 0; step < there.size() && !taken[static_cast<size_t>(a)]; ++step) {
+      const int b = there[(at + there.size() / 2 + 1 + step) % there.size()];
+      if (b == a || taken[static_cast<size_t>(b)] || times_run(a, b)) continue;
+      taken[static_cast<size_t>(a)] = taken[static_cast<size_t>(b)] = true;
+      pairs.push_back({std::min(a, b), std::max(a, b)});
+    }
   }
   return pairs;
+}
+
+std::vector<int> PairSearch::nodes_there() const {
+  std::vector<int> there;
+  for (int i = 0; i < nodes_; ++i)
+    if (!lost(i)) there.push_back(i);
+  return there;
 }
 
 // Node 0 (or the idle place of an odd number) stays, the others move on by one place each round.

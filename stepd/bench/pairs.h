@@ -112,7 +112,9 @@ class PairSearch {
 
   void evaluate();
   std::vector<double> best_figures(bool alone) const;
-  std::vector<NodePair> matching(int shift) const;
+  std::vector<NodePair> matching() const;
+  std::vector<NodePair> second_matching() const;
+  std::vector<int> nodes_there() const;
   std::vector<NodePair> follow_up() const;
   void pair_with_proven(std::vector<NodePair>& round, std::vector<bool>& taken) const;
   void pair_with_untried(std::vector<NodePair>& round, std::vector<bool>& taken) const;

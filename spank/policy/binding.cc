@@ -52,11 +52,11 @@ const NumaNode* find_numa(const Node& node, int id) {
   return nullptr;
 }
 
-// A preferred node is only of use when it has memory, and near the task only when it has its CPUs.
+// A preferred node is only of use when it has memory; numa_of() gives none without CPUs.
 std::optional<int> memory_node(const Node& node, const Locality& local) {
   if (local.numa.size() != 1) return std::nullopt;
   const NumaNode* numa = find_numa(node, *local.numa.begin());
-  if (numa == nullptr || numa->cpus.empty() || numa->memory_kb == 0u) return std::nullopt;
+  if (numa == nullptr || numa->memory_kb == 0u) return std::nullopt;
   return numa->id;
 }
 

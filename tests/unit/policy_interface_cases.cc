@@ -354,6 +354,7 @@ TEST(ExtraEnv, SharpNeedsInfiniBandAndAPlugin) {
   machine.node.files["/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so"] = true;
   const Plan plan = plan_of(machine, {}, {}, step);
   EXPECT_EQ(value_of(plan.env, "NCCL_COLLNET_ENABLE"), "1");
+  EXPECT_EQ(value_of(plan.env, "SHARP_COLL_ENABLE_PCI_RELAXED_ORDERING"), "1");
   EXPECT_EQ(value_of(plan.env, "NCCL_NET_PLUGIN"), "(unset)");
   EXPECT_THAT(notes_of(plan_of(fabric(), {}, {}, step).notes, "sharp"), HasSubstr("not InfiniBand"));
 }

@@ -271,7 +271,7 @@ built          = $(if $($(1).why),,$($(1).file))
 INSTALLED = $(addsuffix :$(plugindir),$(call built,plugin)) $(addsuffix :$(bindir),$(call built,tool)) \
   $(addsuffix :$(libexecdir)/nccl-tune,$(call built,host-worker) $(call built,nccl-worker)) \
   $(addsuffix :$(plugstackdir),$(CONFS)) $(addsuffix :$(docdir),README.md CHANGELOG.md LICENSE) \
-  $(foreach e,$(wildcard examples/*.* examples/*/*.* examples/*/Containerfile),$(e):$(docdir)/$(patsubst %/,%,$(dir $(e)))) \
+  $(foreach e,$(wildcard examples/*.md examples/*.slurm examples/*/*.* examples/*/Containerfile),$(e):$(docdir)/$(patsubst %/,%,$(dir $(e)))) \
   $(foreach m,$(wildcard etc/man/*),$(m):$(prefix)/share/man/man$(subst .,,$(suffix $(m)))) \
   etc/bash_completion.d/nccl-tune:$(prefix)/share/bash-completion/completions \
   $(if $(ENROOT),$(O)/60-nccl-tune.sh:$(ENROOT)/hooks.d)

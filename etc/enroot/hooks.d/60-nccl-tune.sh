@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # enroot hook of nccl-tune: what of the host a tuned task needs in its container. Goes to enroot's hooks.d on every node
-# (`make install-enroot`). enroot runs it once a container, as the user, with the environment of one of its tasks; it can
+# (`make install`). enroot runs it once a container, as the user, with the environment of one of its tasks; it can
 # mount no more than that user can read.
 #
 # For PMIx (nccl-tune bench, Open MPI) copy enroot's own extra hook 50-slurm-pmi.sh there too.
 set -euo pipefail
 
-# `make install-enroot` writes the folders of the installation here.
+# `make install` writes the folders of the installation here.
 bindir=/usr/local/bin
 libexecdir=/usr/local/libexec
 sysconfdir=/etc

@@ -31,12 +31,13 @@ Result<bool> Session::another_cycle(int64_t done) {
   const bool wanted = seconds_since(began_) < *options_.duration;
   if (world_.place().size == 1) return wanted;
   const std::string key = print("cycle.%lld", static_cast<long long>(done));
-  if (world_.place().rank == 0) {
+  if (world_.place().rank == 0)
     if (auto error = world_.put(key, wanted ? "1" : "0")) return *error;
-    if (auto error = world_.commit()) return *error;
-    return wanted;
-  }
-  auto said = world_.get(0, key, in_seconds(options_.timeout));
+  if (auto error = world_.commit()) return *error;
+  // As in TrialRunner::agree: what no fence collected does not reach every client.
+  if (auto error = world_.fence(true, in_seconds(options_.timeout))) return *error;
+  if (world_.place().rank == 0) return wanted;
+  auto said = world_.get(0, key, in_seconds(10));
   if (!said) return said.error();
   if (!*said) return Error{"rank 0", "did not say whether to go on", "", ""};
   return **said == "1";

@@ -112,6 +112,7 @@ TrialResult TrialRunner::run(const Variant& variant, const std::vector<Work>& wo
     fault->text += print("; the trial's bound of %.0f s is over", seconds);
   settle(launch, std::move(fault), longest_wait, began, result);
   if (!result.fault) result.fault = find_wrong_data(works, result.rows);
+  over_ = result.over();
   return result;
 }
 
@@ -182,6 +183,7 @@ void TrialRunner::settle(Launch& launch, std::optional<Fault> fault, double long
 
 Result<std::string> TrialRunner::agree(const std::string& rank_0_text) {
   const std::string key = print("word.%d", words_++);
+  if (over_) return Error{"the step", "is over", "", ""};  // the others have left
   if (world_.place().size == 1) return rank_0_text;
   if (reports())
     if (auto error = world_.put(key, rank_0_text)) return *error;

@@ -96,7 +96,7 @@ class TrialRunner {
   ChosenWorker worker_;
   int signal_fd_;
   int trials_ = 0, words_ = 0;
-  bool lost_ = false;  // a fence broke: tasks no longer go in step
+  bool lost_ = false, over_ = false;  // a fence broke: tasks no longer go in step
 };
 
 }  // namespace nccltune::bench

@@ -14,6 +14,7 @@
 
 namespace nccltune::worker {
 
+using protocol::GroupTime;
 using protocol::Placement;
 using protocol::Sample;
 using Clock = std::chrono::steady_clock;
@@ -44,6 +45,8 @@ static uint64_t checksum_of(const Account& account) {
   return sum;
 }
 
+static bool is_intact(const Account& account) { return account.checksum == checksum_of(account); }
+
 Account account_of(const Findings& findings) {
   Account account;
   account.wrong = findings.wrong;
@@ -57,7 +60,7 @@ Account account_of(const Findings& findings) {
 void merge(const std::vector<Account>& accounts, Placement& placement) {
   for (size_t rank = 0; rank < accounts.size(); ++rank) {
     Account account = accounts[rank];
-    if (account.checksum != checksum_of(account)) {
+    if (!is_intact(account)) {
       account = Account{};
       account.wrong = 1;
       copy_text(account.expected, "an intact record");
@@ -74,7 +77,7 @@ void merge(const std::vector<Account>& accounts, Placement& placement) {
 }
 
 static bool is_meant(const Seat& seat) {
-  return seat.setup.fault_rank == static_cast<int32_t>(seat.rank) || seat.setup.fault_rank == protocol::kAnyRank;
+  return seat.setup.fault_rank == static_cast<int32_t>(seat.own_rank()) || seat.setup.fault_rank == protocol::kAnyRank;
 }
 
 int64_t fault_element(const Seat& seat, const std::vector<Run>& runs) {
@@ -167,9 +170,9 @@ static Seconds time_operations(const Case& job, bool in_place, const Seat& seat,
 }
 
 static void check_placement(const Case& job, bool in_place, const Seat& seat, uint64_t seed, Transfer& transfer,
-                            Placement& placement) {
+                            Placement& placement, GroupTime* groups) {
   send_phase("verify");
-  std::vector<Account> accounts(seat.ranks);
+  std::vector<Account> accounts(seat.all_ranks());
   for (int i = 0; i < job.check && placement.wrong == 0; ++i) {
     const uint64_t this_seed = mix(seed, static_cast<uint64_t>(i));
     transfer.fill(in_place, this_seed);
@@ -184,7 +187,19 @@ static void check_placement(const Case& job, bool in_place, const Seat& seat, ui
     const Account mine = account_of(transfer.check(in_place, this_seed));
     transfer.exchange(&mine, sizeof mine, accounts.data());
     merge(accounts, placement);
+    for (uint32_t rank = 0; rank < seat.group_of.size(); ++rank)
+      groups[seat.group_of[rank]].wrong += is_intact(accounts[rank]) ? accounts[rank].wrong : 1;
   }
+}
+
+Sample sample_of(const std::vector<double>& times, const std::vector<uint32_t>& group_of) {
+  const size_t slowest = static_cast<size_t>(std::max_element(times.begin(), times.end()) - times.begin());
+  size_t first = slowest;
+  for (size_t rank = 0; rank < times.size(); ++rank) {
+    const bool together = group_of.empty() || group_of[rank] == group_of[slowest];
+    if (together && (times[rank] < times[first] || (times[rank] == times[first] && rank < first))) first = rank;
+  }
+  return {times[slowest], times[first], static_cast<int32_t>(first), static_cast<int32_t>(slowest)};
 }
 
 // A pass of its own: the marks would slow the classic one. Back to back like it (-z apart), so a rank's time of an
@@ -206,8 +221,9 @@ static std::vector<Sample> sample_iterations(const Case& job, bool in_place, con
   transfer.finish();
 
   std::vector<Sample> samples(count);
-  const uint32_t chunk = std::max(1u, (1u << 17) / seat.ranks);  // at most 1 MiB of all ranks' times
-  std::vector<double> mine(chunk), all(static_cast<size_t>(chunk) * seat.ranks);
+  const uint32_t ranks = seat.all_ranks();
+  const uint32_t chunk = std::max(1u, (1u << 17) / ranks);  // at most 1 MiB of all ranks' times
+  std::vector<double> mine(chunk), all(static_cast<size_t>(chunk) * ranks), times(ranks);
   for (uint32_t from = 0; from < count; from += chunk) {
     const uint32_t now = std::min(chunk, count - from);
     for (uint32_t i = 0; i < now; ++i) {
@@ -216,43 +232,45 @@ static std::vector<Sample> sample_iterations(const Case& job, bool in_place, con
     }
     transfer.exchange(mine.data(), now * sizeof(double), all.data());
     for (uint32_t i = 0; i < now; ++i) {
-      Sample& sample = samples[from + i];
-      for (uint32_t rank = 0; rank < seat.ranks; ++rank) {
-        const double seconds = all[static_cast<size_t>(rank) * now + i];
-        if (rank == 0 || seconds > sample.max_seconds)
-          sample.max_seconds = seconds, sample.max_rank = static_cast<int32_t>(rank);
-        if (rank == 0 || seconds < sample.min_seconds)
-          sample.min_seconds = seconds, sample.min_rank = static_cast<int32_t>(rank);
-      }
+      for (uint32_t rank = 0; rank < ranks; ++rank) times[rank] = all[static_cast<size_t>(rank) * now + i];
+      samples[from + i] = sample_of(times, seat.group_of);
     }
   }
   return samples;
 }
 
 static std::vector<double> all_ranks(const Seat& seat, double mine, Transfer& transfer) {
-  std::vector<double> values(seat.ranks);
+  std::vector<double> values(seat.all_ranks());
   transfer.exchange(&mine, sizeof mine, values.data());
   return values;
 }
 
 static Placement measure_placement(const Case& job, bool in_place, const Seat& seat, uint64_t seed, Transfer& transfer,
-                                   std::vector<Sample>& samples) {
+                                   Outcome& outcome) {
   Placement placement;
   placement.ran = 1;
+  std::vector<GroupTime> groups(seat.is_split() ? seat.groups : 0);
   if (job.check > 0) transfer.fill(in_place, mix(seed, 1u << 20));
   const Seconds seconds = time_operations(job, in_place, seat, transfer);
   placement.own_seconds = seconds.all;
-  placement.seconds = reduce_over_ranks(job.average, all_ranks(seat, seconds.all, transfer));
+  const std::vector<double> all = all_ranks(seat, seconds.all, transfer);
+  placement.seconds = reduce_over_ranks(job.average, all);
+  for (uint32_t group = 0; group < groups.size(); ++group) {
+    std::vector<double> times;
+    for (const int rank : members_of(seat, group)) times.push_back(all[static_cast<size_t>(rank)]);
+    groups[group].seconds = reduce_over_ranks(job.average, times);
+  }
   if (job.cpu_time) placement.cpu_seconds = reduce_over_ranks(job.average, all_ranks(seat, seconds.enqueue, transfer));
   if (job.per_iteration && job.graph == 0) {
     const auto found = sample_iterations(job, in_place, seat, transfer);
     placement.samples = static_cast<uint32_t>(found.size());
-    samples.insert(samples.end(), found.begin(), found.end());
+    outcome.samples.insert(outcome.samples.end(), found.begin(), found.end());
   }
   if (job.check > 0 && is_checkable(job.collective, in_place)) {
     placement.checked = 1;
-    check_placement(job, in_place, seat, seed, transfer, placement);
+    check_placement(job, in_place, seat, seed, transfer, placement, groups.data());
   }
+  outcome.groups.insert(outcome.groups.end(), groups.begin(), groups.end());
   return placement;
 }
 
@@ -264,8 +282,11 @@ Outcome measure(const Case& job, const Shape& shape, const Seat& seat, uint64_t 
     warm_up(job, transfer);
     return outcome;
   }
-  outcome.result.out_of_place = measure_placement(job, false, seat, mix(seed, 0), transfer, outcome.samples);
-  outcome.result.in_place = measure_placement(job, true, seat, mix(seed, 1), transfer, outcome.samples);
+  outcome.result.groups = seat.is_split() ? seat.groups : 0;
+  // Each group has data of its own, so that what strays from one to another is seen.
+  const uint64_t own = seat.is_split() ? mix(seed, 2 + seat.group) : seed;
+  outcome.result.out_of_place = measure_placement(job, false, seat, mix(own, 0), transfer, outcome);
+  outcome.result.in_place = measure_placement(job, true, seat, mix(own, 1), transfer, outcome);
   return outcome;
 }
 

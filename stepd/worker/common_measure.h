@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "worker/common_seat.h"
 #include "worker/common_shape.h"
 #include "worker/protocol.h"
 
@@ -30,6 +31,7 @@ class Transfer {
   virtual void start(bool in_place, uint64_t iteration) = 0;
   // Waits for all that was started.
   virtual void finish() = 0;
+  // Over the ranks of all groups, as exchange().
   virtual void barrier() = 0;
   virtual void begin_group() {}
   virtual void end_group() {}
@@ -51,12 +53,6 @@ class Transfer {
   virtual void exchange(const void* mine, size_t bytes, void* all) = 0;
 };
 
-// Where a rank is; the names and the switch for tests.
-struct Seat {
-  uint32_t rank = 0, ranks = 1;
-  protocol::Setup setup;
-};
-
 // For tests: the element that this rank shall spoil before it compares, -1 for none. Setup::fault_element counts from
 // the start, or from the end when negative (-1 the last), and is cut to what the rank receives.
 int64_t fault_element(const Seat& seat, const std::vector<Run>& runs);
@@ -65,14 +61,18 @@ uint64_t fault_mask(DataType type, const std::vector<Run>& runs, int64_t element
 
 struct Outcome {
   protocol::CaseResult result;
-  std::vector<protocol::Sample> samples;  // out of place, then in place
+  std::vector<protocol::Sample> samples;    // out of place, then in place
+  std::vector<protocol::GroupTime> groups;  // likewise; empty: not split
 };
 
-// Runs a case on all ranks together. `seed` must be the same on all, and another for each case.
+// Runs a case on all ranks (of all groups) together. `seed` must be the same on all, and another for each case.
 Outcome measure(const Case& job, const Shape& shape, const Seat& seat, uint64_t seed, Transfer& transfer);
 
 // Warm-up of one size as nccl-tests does it: out of place, one wait at the end.
 void warm_up(const Case& job, Transfer& transfer);
+
+// One iteration's times of all ranks, in rank order; `group_of` as in Seat.
+protocol::Sample sample_of(const std::vector<double>& times, const std::vector<uint32_t>& group_of);
 
 // Average::mean and its kin, over one number a rank.
 double reduce_over_ranks(int32_t average, const std::vector<double>& values);

@@ -45,19 +45,16 @@ static void answer_run(Backend& backend, const Message& message) {
   const Outcome outcome = backend.run(payload_as<Case>(message));
   send(Kind::result, message.header.sequence,
        {{&outcome.result, sizeof outcome.result},
-        {outcome.samples.data(), outcome.samples.size() * sizeof(protocol::Sample)}});
+        {outcome.samples.data(), outcome.samples.size() * sizeof(protocol::Sample)},
+        {outcome.groups.data(), outcome.groups.size() * sizeof(protocol::GroupTime)}});
 }
 
 static void answer_connect(Backend& backend, const Message& message) {
   const auto connect = payload_as<protocol::Connect>(message);
-  const std::vector<char> ids(message.payload.begin() + sizeof connect, message.payload.end());
-  if (connect.ranks < 1 || connect.rank < 0 || connect.rank >= connect.ranks ||
-      connect.ranks > static_cast<int>(kMostRanks)) {
-    throw usage("worker: rank " + std::to_string(connect.rank) + " of " + std::to_string(connect.ranks) +
-                " makes no sense");
-  }
+  const Membership membership =
+      membership_of(connect, message.payload.data() + sizeof connect, message.payload.size() - sizeof connect);
   send_phase("communicator");
-  const protocol::Connected connected = backend.connect(connect, ids);
+  const protocol::Connected connected = backend.connect(connect, membership);
   send(Kind::connected, message.header.sequence, {{&connected, sizeof connected}});
 }
 

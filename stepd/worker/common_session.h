@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "worker/common_measure.h"
+#include "worker/common_seat.h"
 #include "worker/protocol.h"
 
 namespace nccltune::worker {
@@ -18,7 +19,7 @@ class Backend {
   virtual protocol::Ready open(const protocol::Setup& setup) = 0;
   // Bytes that all ranks need to find each other; none for the host worker.
   virtual std::vector<char> make_id() = 0;
-  virtual protocol::Connected connect(const protocol::Connect& connect, const std::vector<char>& ids) = 0;
+  virtual protocol::Connected connect(const protocol::Connect& connect, const Membership& membership) = 0;
   // For the case at hand; throws Failed for what this library or device cannot do.
   virtual Outcome run(const Case& job) = 0;
   virtual void disconnect() = 0;

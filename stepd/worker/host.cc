@@ -49,6 +49,10 @@ class HostBackend : public Backend {
       seat_.setup.fault_rank = 0;
     }
     traffic_ = read_traffic();
+    if (setup.null_stream)
+      throw Failed(FailureKind::unsupported, "Gloo: has no streams; -y needs a GPU", "leave -y out");
+    if (setup.memory)
+      throw Failed(FailureKind::unsupported, "Gloo: takes no device memory; -M needs a GPU", "leave -M out");
     if (setup.registration) {
       throw Failed(FailureKind::unsupported, "Gloo: registers no buffers; -R needs a GPU", "leave -R out");
     }
@@ -68,15 +72,15 @@ class HostBackend : public Backend {
 
   std::vector<char> make_id() override { return {}; }
 
-  protocol::Connected connect(const protocol::Connect& connect, const std::vector<char>&) override {
+  protocol::Connected connect(const protocol::Connect& connect, const Membership& membership) override {
     disconnect();
+    seat_ = seat_of(seat_.setup, connect, membership.group_of);
     protocol::Connected connected;
     const auto start = std::chrono::steady_clock::now();
-    context_ = join_world(connect);
+    world_ = join_world(connect, seat_);
     connected.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    collectives_ = std::make_unique<HostCollectives>(context_);
-    seat_.rank = static_cast<uint32_t>(connect.rank);
-    seat_.ranks = static_cast<uint32_t>(connect.ranks);
+    collectives_ = std::make_unique<HostCollectives>(world_.group);
+    control_ = std::make_unique<HostCollectives>(world_.all);
     operations_ = uint64_t(connect.generation) << 32;
     const uint64_t bytes = std::max(connect.max_bytes, seat_.setup.max_bytes);
     if (bytes > bytes_) {
@@ -90,13 +94,16 @@ class HostBackend : public Backend {
   }
 
   Outcome run(const Case& job) override {
-    if (!context_) throw Failed(FailureKind::internal, "worker: asked to run before it was connected");
+    if (!world_.all) throw Failed(FailureKind::internal, "worker: asked to run before it was connected");
     require_sane(job, seat_.ranks);
     const Shape shape = shape_of(job.collective, job.type, job.bytes, seat_.ranks, traffic_);
     require_room(job, shape, seat_.ranks, bytes_);
     const uint64_t offset = seat_.setup.unalign * shape.element_bytes;
-    if (job.timeout_ms > 0) context_->setTimeout(std::chrono::milliseconds(job.timeout_ms));
-    HostTransfer transfer(job, shape, seat_, traffic_, send_.get() + offset, receive_.get() + offset, *collectives_);
+    if (job.timeout_ms > 0)
+      for (const auto& context : {world_.group, world_.all})
+        context->setTimeout(std::chrono::milliseconds(job.timeout_ms));
+    HostTransfer transfer(job, shape, seat_, traffic_, send_.get() + offset, receive_.get() + offset, *collectives_,
+                          *control_);
     try {
       return measure(job, shape, seat_, ++operations_, transfer);
     } catch (const gloo::Exception& error) {
@@ -108,17 +115,18 @@ class HostBackend : public Backend {
   }
 
   void disconnect() override {
-    if (!context_) return;
-    collectives_->barrier();  // a connection that closes under a slow peer is an error there
+    if (!world_.all) return;
+    control_->barrier();  // a connection that closes under a slow peer is an error there
     collectives_.reset();
-    context_.reset();
+    control_.reset();
+    world_ = {};
   }
 
  private:
   Seat seat_;
   Traffic traffic_;
-  std::shared_ptr<gloo::Context> context_;
-  std::unique_ptr<HostCollectives> collectives_;
+  HostWorld world_;
+  std::unique_ptr<HostCollectives> collectives_, control_;  // of the group, of all ranks
   Memory send_, receive_;
   uint64_t bytes_ = 0, operations_ = 0;
 };

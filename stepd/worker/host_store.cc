@@ -10,9 +10,13 @@ using protocol::Kind;
 
 std::string HostStore::full_name(const std::string& key) const {
   const size_t slash = key.find('/');
-  const std::string owner = key.substr(0, slash);
+  std::string owner = key.substr(0, slash);
   const std::string name = slash == std::string::npos ? "mesh" : key.substr(slash + 1);
-  return owner + "/gloo." + std::to_string(generation_) + "." + name;
+  if (!members_.empty()) {
+    const size_t digits = owner.rfind("rank_", 0) == 0 ? 5 : 0;  // Gloo has a key of either form for a rank
+    owner = owner.substr(0, digits) + std::to_string(members_.at(std::stoul(owner.substr(digits))));
+  }
+  return owner + "/gloo." + std::to_string(generation_) + part_ + "." + name;
 }
 
 void HostStore::set(const std::string& key, const std::vector<char>& value) {

@@ -15,7 +15,10 @@ namespace nccltune::worker {
 // keeps the keys of one communicator apart from those of the next: PMIx never forgets a key.
 class HostStore : public gloo::rendezvous::Store {
  public:
-  explicit HostStore(uint32_t generation) : generation_(generation) {}
+  // `part` keeps communicators of one generation apart. `members`: the rank of the world behind each rank of the keys;
+  // empty: they are the same.
+  explicit HostStore(uint32_t generation, std::string part = "", std::vector<int> members = {})
+      : generation_(generation), part_(std::move(part)), members_(std::move(members)) {}
   void set(const std::string& key, const std::vector<char>& value) override;
   // Waits at the supervisor; throws Failed when it gives up.
   std::vector<char> get(const std::string& key) override;
@@ -26,6 +29,8 @@ class HostStore : public gloo::rendezvous::Store {
   std::string full_name(const std::string& key) const;
 
   uint32_t generation_;
+  std::string part_;
+  std::vector<int> members_;
   std::map<std::string, std::vector<char>> known_;
 };
 

@@ -17,12 +17,13 @@ static unsigned microseconds_of(const char* variable) {
 }
 
 HostTransfer::HostTransfer(const Case& job, const Shape& shape, const Seat& seat, const Traffic& traffic, char* send,
-                           char* receive, HostCollectives& collectives)
+                           char* receive, HostCollectives& collectives, HostCollectives& control)
     : seat_(seat),
       traffic_(traffic),
       send_(send),
       receive_(receive),
       collectives_(collectives),
+      control_(control),
       delay_us_(microseconds_of(protocol::kTestSlow) + microseconds_of(protocol::kTestSlowMore)) {
   operation_.job = job;
   operation_.shape = shape;
@@ -53,7 +54,7 @@ void HostTransfer::start(bool in_place, uint64_t iteration) {
   collectives_.run(operation_);
 }
 
-void HostTransfer::barrier() { collectives_.barrier(); }
+void HostTransfer::barrier() { control_.barrier(); }
 
 void HostTransfer::begin_capture() {
   throw Failed(protocol::FailureKind::unsupported, "Gloo: has no graphs; -G needs a GPU", "leave -G out");
@@ -96,6 +97,6 @@ Findings HostTransfer::check(bool in_place, uint64_t seed) {
   return findings;
 }
 
-void HostTransfer::exchange(const void* mine, size_t bytes, void* all) { collectives_.exchange(mine, bytes, all); }
+void HostTransfer::exchange(const void* mine, size_t bytes, void* all) { control_.exchange(mine, bytes, all); }
 
 }  // namespace nccltune::worker

@@ -12,9 +12,9 @@ namespace nccltune::worker {
 
 class HostTransfer : public Transfer {
  public:
-  // `send` and `receive` hold job.max_bytes; they outlive this.
+  // `send` and `receive` hold job.max_bytes; they outlive this. `control` joins the ranks of all groups.
   HostTransfer(const Case& job, const Shape& shape, const Seat& seat, const Traffic& traffic, char* send, char* receive,
-               HostCollectives& collectives);
+               HostCollectives& collectives, HostCollectives& control);
 
   void fill(bool in_place, uint64_t seed) override;
   void start(bool in_place, uint64_t iteration) override;
@@ -37,6 +37,7 @@ class HostTransfer : public Transfer {
   char* send_;
   char* receive_;
   HostCollectives& collectives_;
+  HostCollectives& control_;
   unsigned delay_us_;  // protocol::kTestSlow
   std::vector<uint64_t> sent_, received_;
   std::vector<std::chrono::steady_clock::time_point> marks_;

@@ -86,16 +86,27 @@ static std::string choose_address(const protocol::Connect& connect, HostStore& s
                "set NCCL_SOCKET_IFNAME to the interface that joins the nodes");
 }
 
-std::shared_ptr<gloo::Context> join_world(const protocol::Connect& connect) {
+static std::shared_ptr<gloo::Context> join(HostStore& store, std::shared_ptr<gloo::transport::Device> device, int rank,
+                                           int ranks) {
+  auto context = std::make_shared<gloo::rendezvous::Context>(rank, ranks);
+  context->setTimeout(kPatience);
+  context->connectFullMesh(store, device);
+  return context;
+}
+
+HostWorld join_world(const protocol::Connect& connect, const Seat& seat) {
   HostStore store(connect.generation);
   gloo::transport::tcp::attr attributes;
   attributes.hostname = choose_address(connect, store);
   try {
     auto device = gloo::transport::tcp::CreateDevice(attributes);
-    auto context = std::make_shared<gloo::rendezvous::Context>(connect.rank, connect.ranks);
-    context->setTimeout(kPatience);
-    context->connectFullMesh(store, device);
-    return context;
+    HostWorld world;
+    world.all = world.group = join(store, device, connect.rank, connect.ranks);
+    if (seat.is_split()) {
+      HostStore part(connect.generation, ".group", members_of(seat, seat.group));
+      world.group = join(part, device, static_cast<int>(seat.rank), static_cast<int>(seat.ranks));
+    }
+    return world;
   } catch (const gloo::Exception& error) {
     throw Failed(FailureKind::transport, "Gloo: " + attributes.hostname + ": " + error.what(),
                  "set NCCL_SOCKET_IFNAME to the interface that joins the nodes, and look for a firewall between them");

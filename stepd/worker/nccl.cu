@@ -31,15 +31,16 @@ class NcclBackend : public Backend {
     return {id.internal, id.internal + sizeof id.internal};
   }
 
-  protocol::Connected connect(const protocol::Connect& connect, const std::vector<char>& ids) override {
+  protocol::Connected connect(const protocol::Connect& connect, const Membership& membership) override {
     world_.reset();
-    world_ = std::make_unique<NcclWorld>(late_, seat_.setup, connect, ids);
-    seat_.rank = static_cast<uint32_t>(connect.rank);
-    seat_.ranks = static_cast<uint32_t>(connect.ranks);
+    seat_ = seat_of(seat_.setup, connect, membership.group_of);
+    world_ = std::make_unique<NcclWorld>(late_, seat_, connect, membership.ids);
     operations_ = uint64_t(connect.generation) << 32;
     protocol::Connected connected;
     connected.seconds = world_->init_seconds();
     connected.device_bytes = world_->device_bytes();
+    connected.buffer_bytes = world_->memory_of_buffers();
+    free_bytes_ = seat_.setup.memory ? free_device_bytes() : 0;
     return connected;
   }
 
@@ -53,7 +54,12 @@ class NcclBackend : public Backend {
     const Shape shape = shape_of(job.collective, job.type, job.bytes, seat_.ranks, traffic_);
     require_room(job, shape, seat_.ranks, world_->buffer_bytes());
     NcclTransfer transfer(job, shape, seat_, traffic_, *world_);
-    return measure(job, shape, seat_, ++operations_, transfer);
+    Outcome outcome = measure(job, shape, seat_, ++operations_, transfer);
+    if (seat_.setup.memory) {
+      const uint64_t now = free_device_bytes();
+      outcome.result.device_bytes = free_bytes_ > now ? free_bytes_ - now : 0;
+    }
+    return outcome;
   }
 
   void disconnect() override { world_.reset(); }
@@ -68,6 +74,7 @@ class NcclBackend : public Backend {
   LateCalls late_{};
   uint32_t types_ = 0;
   uint64_t operations_ = 0;
+  uint64_t free_bytes_ = 0;  // when the buffers had been made
   std::unique_ptr<NcclWorld> world_;
 };
 

@@ -32,21 +32,26 @@ static ncclConfig_t make_config(const protocol::Connect& connect) {
   return config;
 }
 
-NcclWorld::NcclWorld(const LateCalls& late, const protocol::Setup& setup, const protocol::Connect& connect,
+NcclWorld::NcclWorld(const LateCalls& late, const Seat& seat, const protocol::Connect& connect,
                      const std::vector<char>& ids)
-    : late_(late), setup_(setup), ranks_(static_cast<uint32_t>(connect.ranks)) {
-  require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    : late_(late), setup_(seat.setup), ranks_(static_cast<uint32_t>(connect.ranks)) {
+  // -y: the null stream, which waits for all blocking streams of the process.
+  if (!setup_.null_stream)
+    require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   const uint64_t before = free_device_bytes();
   const auto start = Clock::now();
   initialise(connect, ids);
+  if (seat.is_split()) split(seat, connect);
   init_seconds_ = std::chrono::duration<double>(Clock::now() - start).count();
   const uint64_t after = free_device_bytes();
   device_bytes_ = before > after ? before - after : 0;
-  buffer_bytes_ = connect.max_bytes > setup.max_bytes ? connect.max_bytes : setup.max_bytes;
-  const uint64_t padded = (buffer_bytes_ ? buffer_bytes_ : 8) + 8 * setup.unalign;
+  buffer_bytes_ = connect.max_bytes > setup_.max_bytes ? connect.max_bytes : setup_.max_bytes;
+  const uint64_t padded = (buffer_bytes_ ? buffer_bytes_ : 8) + 8 * setup_.unalign;
   send_ = DeviceMemory(late_, padded);
   receive_ = DeviceMemory(late_, padded);
-  if (setup.registration) register_buffers();
+  if (setup_.registration) register_buffers();
+  const uint64_t filled = free_device_bytes();
+  memory_of_buffers_ = after > filled ? after - filled : 0;
   reserve_control(1 << 20);
 }
 
@@ -65,14 +70,29 @@ void NcclWorld::initialise(const protocol::Connect& connect, const std::vector<c
   ncclConfig_t config = make_config(connect);
   require(ncclGroupStart(), "ncclGroupStart");
   const ncclResult_t result =
-      count > 1 ? late_.init_scalable(&comm_, connect.ranks, connect.rank, connect.ids, unique.data(), &config)
-                : ncclCommInitRankConfig(&comm_, connect.ranks, unique[0], connect.rank, &config);
+      count > 1 ? late_.init_scalable(&all_, connect.ranks, connect.rank, connect.ids, unique.data(), &config)
+                : ncclCommInitRankConfig(&all_, connect.ranks, unique[0], connect.rank, &config);
   const ncclResult_t group = ncclGroupEnd();
   require(result, "ncclCommInitRank");
   require(group, "ncclCommInitRank");
+  await(all_, connect, "ncclCommInitRank");
+  comm_ = all_;
+}
+
+// nccl-tests makes an id for each group, and leaves its barriers to MPI. Here NCCL itself is what joins the ranks: the
+// groups come out of the communicator of all of them, which afterwards serves the barriers and the exchange of results.
+void NcclWorld::split(const Seat& seat, const protocol::Connect& connect) {
+  ncclConfig_t config = make_config(connect);
+  comm_ = nullptr;
+  require(ncclCommSplit(all_, static_cast<int>(seat.group), static_cast<int>(seat.rank), &comm_, &config),
+          "ncclCommSplit", all_);
+  await(comm_, connect, "ncclCommSplit");
+}
+
+void NcclWorld::await(ncclComm_t comm, const protocol::Connect& connect, const char* call) {
   for (ncclResult_t state = ncclInProgress; !connect.blocking && state == ncclInProgress; std::this_thread::yield()) {
-    require(ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
-    require(state, "ncclCommInitRank");
+    require(ncclCommGetAsyncError(comm, &state), "ncclCommGetAsyncError");
+    require(state, call);
   }
 }
 
@@ -110,6 +130,7 @@ NcclWorld::~NcclWorld() {
     deregister_buffers();
     ncclCommDestroy(comm_);
   }
+  if (all_ && all_ != comm_) ncclCommDestroy(all_);
   if (control_) cudaFree(control_);
   if (staging_) cudaFreeHost(staging_);
   if (stream_) cudaStreamDestroy(stream_);
@@ -122,8 +143,11 @@ void NcclWorld::wait(int timeout_ms) {
     if (state == cudaSuccess) return;
     if (state != cudaErrorNotReady) require(state, "waiting for the stream");
     ncclResult_t health = ncclSuccess;
-    require(ncclCommGetAsyncError(comm_, &health), "ncclCommGetAsyncError");
-    require(health, "while the GPU worked", comm_);
+    for (ncclComm_t comm : {comm_, all_}) {
+      require(ncclCommGetAsyncError(comm, &health), "ncclCommGetAsyncError");
+      require(health, "while the GPU worked", comm);
+      if (comm_ == all_) break;
+    }
     if (timeout_ms > 0 && Clock::now() - start > std::chrono::milliseconds(timeout_ms)) {
       throw Failed(FailureKind::timeout, "NCCL: no end of the operation in " + std::to_string(timeout_ms) + " ms (-T)",
                    "a rank is late, dead or unreachable: the report names what each rank was doing");
@@ -134,8 +158,7 @@ void NcclWorld::wait(int timeout_ms) {
 
 void NcclWorld::barrier(int timeout_ms) {
   if (ranks_ == 1) return;
-  require(ncclAllReduce(control_, control_, 1, ncclInt32, ncclSum, comm_, stream_), "ncclAllReduce of a barrier",
-          comm_);
+  require(ncclAllReduce(control_, control_, 1, ncclInt32, ncclSum, all_, stream_), "ncclAllReduce of a barrier", all_);
   wait(timeout_ms);
 }
 
@@ -159,7 +182,7 @@ void NcclWorld::exchange(const void* mine, size_t bytes, void* all, int timeout_
   reserve_control(own + bytes * ranks_);
   std::memcpy(staging_, mine, bytes);
   require(cudaMemcpyAsync(control_, staging_, bytes, cudaMemcpyHostToDevice, stream_), "cudaMemcpyAsync");
-  require(ncclAllGather(control_, control_ + own, bytes, ncclInt8, comm_, stream_), "ncclAllGather of results", comm_);
+  require(ncclAllGather(control_, control_ + own, bytes, ncclInt8, all_, stream_), "ncclAllGather of results", all_);
   require(cudaMemcpyAsync(staging_ + own, control_ + own, bytes * ranks_, cudaMemcpyDeviceToHost, stream_),
           "cudaMemcpyAsync");
   wait(timeout_ms);
@@ -168,7 +191,8 @@ void NcclWorld::exchange(const void* mine, size_t bytes, void* all, int timeout_
 
 void NcclWorld::abort() noexcept {
   if (comm_) ncclCommAbort(comm_);
-  comm_ = nullptr;
+  if (all_ && all_ != comm_) ncclCommAbort(all_);
+  comm_ = all_ = nullptr;
 }
 
 }  // namespace nccltune::worker

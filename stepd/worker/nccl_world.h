@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator, its stream and its buffers.
+// A communicator, its stream and its buffers. Where ranks are split, also the communicator of all ranks, for barriers
+// and for the exchange of results.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +14,16 @@ namespace nccltune::worker {
 class NcclWorld {
  public:
   // `ids`: connect.ids unique ids in a row. Throws Failed.
-  NcclWorld(const LateCalls& late, const protocol::Setup& setup, const protocol::Connect& connect,
-            const std::vector<char>& ids);
+  NcclWorld(const LateCalls& late, const Seat& seat, const protocol::Connect& connect, const std::vector<char>& ids);
   ~NcclWorld();
   NcclWorld(const NcclWorld&) = delete;
   NcclWorld& operator=(const NcclWorld&) = delete;
 
   // Spins on the stream and on the communicator's health, as nccl-tests does. `timeout_ms` 0: for ever.
   void wait(int timeout_ms);
-  // One element over all ranks, and the wait for it.
+  // One element over the ranks of all groups, and the wait for it.
   void barrier(int timeout_ms);
+  // Over the ranks of all groups.
   void exchange(const void* mine, size_t bytes, void* all, int timeout_ms);
   void abort() noexcept;
 
@@ -35,18 +36,21 @@ class NcclWorld {
   uint64_t buffer_bytes() const { return buffer_bytes_; }
   double init_seconds() const { return init_seconds_; }
   uint64_t device_bytes() const { return device_bytes_; }
-  uint32_t ranks() const { return ranks_; }
+  uint64_t memory_of_buffers() const { return memory_of_buffers_; }
 
  private:
   void initialise(const protocol::Connect& connect, const std::vector<char>& ids);
+  void split(const Seat& seat, const protocol::Connect& connect);
+  void await(ncclComm_t comm, const protocol::Connect& connect, const char* call);
   void register_buffers();
   void deregister_buffers() noexcept;
   void reserve_control(size_t bytes);
 
   const LateCalls& late_;
   protocol::Setup setup_;
-  uint32_t ranks_ = 1;
-  ncclComm_t comm_ = nullptr;
+  uint32_t ranks_ = 1;         // of all groups
+  ncclComm_t all_ = nullptr;   // every rank
+  ncclComm_t comm_ = nullptr;  // those that are measured together; the same as all_ without a split
   cudaStream_t stream_ = nullptr;
   DeviceMemory send_, receive_;
   uint64_t buffer_bytes_ = 0;
@@ -55,7 +59,7 @@ class NcclWorld {
   char* staging_ = nullptr;  // host, pinned, laid out alike: a copy from pageable memory would wait without a deadline
   size_t control_bytes_ = 0;
   double init_seconds_ = 0;
-  uint64_t device_bytes_ = 0;
+  uint64_t device_bytes_ = 0, memory_of_buffers_ = 0;
 };
 
 }  // namespace nccltune::worker

@@ -18,7 +18,7 @@ enum class Kind : uint32_t {
   // supervisor -> worker
   setup = 1,   // Setup
   make_id,     // rank 0 of a communicator: answer with `id` (nccl: ncclUniqueId; host: nothing to tell, empty)
-  connect,     // Connect, then the ids
+  connect,     // Connect, then the ids, then with Connect::groups > 1 the group of each rank (int32_t)
   run,         // Case
   disconnect,  // free the communicator, keep the device
   quit,
@@ -28,7 +28,7 @@ enum class Kind : uint32_t {
   id,           // bytes
   connected,    // Connected
   phase,        // Phase: where the worker is, for the deadlines
-  result,       // CaseResult, then per-iteration times (double seconds), see CaseResult
+  result,       // CaseResult, then what it announces
   disconnected,
   store_set,  // key NUL value: the host worker's rendezvous through the supervisor's PMIx
   store_get,  // key: answered by store_reply; the supervisor waits
@@ -80,6 +80,8 @@ struct Setup {
   int32_t registration = 0;  // nccl-tests -R: 0, 1 local, 2 symmetric windows
   int32_t check = 1;         // buffers for verification are needed
   uint32_t unalign = 0;      // nccl-tests -u
+  int32_t null_stream = 0;   // nccl-tests -y
+  int32_t memory = 0;        // nccl-tests -M: tell CaseResult::device_bytes
   uint32_t fault = 0;        // for tests only: see Fault
   int32_t fault_rank = -1;   // or kAnyRank
   int64_t fault_element = 0;
@@ -119,15 +121,17 @@ struct Connect {
   uint64_t max_bytes = 0;   // buffers are (re)made for this
   int32_t blocking = 1;
   int32_t cta_policy = -1;  // nccl-tests -x
+  int32_t groups = 1;       // above 1: the ranks are split, each group runs the collective by itself, all at once
 };
 
 struct Connected {
   double seconds = 0;         // spent in the library's initialisation
   uint64_t device_bytes = 0;  // memory that it took
+  uint64_t buffer_bytes = 0;  // memory that the buffers took
 };
 
 // Answer to store_get, followed by `length` bytes of the value. A key names its owner: "RANK/anything", where RANK is
-// the world rank (Connect::rank) of the worker that sets it; PMIx can only be asked for one rank's keys.
+// the rank (Connect::rank) of the worker that sets it; PMIx can only be asked for one rank's keys.
 struct StoreReply {
   int32_t found = 0;  // 0: the supervisor gave up waiting for it
   uint32_t length = 0;
@@ -173,18 +177,28 @@ struct Placement {
   double cpu_seconds = 0;  // with Case::cpu_time: host time to enqueue one operation, reduced like `seconds`
 };
 
-// Followed by, for out-of-place then in-place, samples x {max over ranks, min over ranks, rank of the min, rank of the
-// max} as Sample. Every rank answers with the same reduced numbers (own_seconds apart), so that all supervisors decide
-// alike.
+// Followed by the samples, out of place then in place, and by groups x GroupTime, likewise. Every rank answers with the
+// same reduced numbers (own_seconds and device_bytes apart), so that all supervisors decide alike. Where the ranks are
+// split, numbers are over the ranks of all groups, as nccl-tests has them, and ranks are those of the world.
 struct CaseResult {
-  uint64_t bytes = 0;     // as trimmed: the size column
+  uint64_t bytes = 0;     // as trimmed for this rank's group: the size column
   uint64_t elements = 0;  // the count column
   Placement out_of_place, in_place;
+  uint64_t device_bytes = 0;  // with Setup::memory: taken on this device since the buffers were made
+  uint32_t groups = 0;        // GroupTime that follow for each placement; 0: not split
 };
+
+// Where ranks are split, max is over all and min over the ranks of that one's group: who comes late is late for its
+// group.
 
 struct Sample {
   double max_seconds = 0, min_seconds = 0;
   int32_t min_rank = 0, max_rank = 0;
+};
+
+struct GroupTime {
+  double seconds = 0;  // per operation, over the group's ranks as Case::average says
+  int64_t wrong = 0;   // elements, summed over its ranks
 };
 
 enum class FailureKind : uint32_t {

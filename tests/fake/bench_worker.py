@@ -3,6 +3,7 @@
 # A worker that speaks stepd/worker/protocol.h and misbehaves on demand: FAKE_WORKER=MANNER[:KIND], where KIND is the
 # command at which it happens (setup, connect, run). FAKE_SPEED is a factor on its times, and gives those of
 # a launch a noise of 0.2 % in common.
+# As a worker with a GPU: FAKE_BDF is its address, FAKE_LOG the file that NCCL's log is a copy of.
 import os
 import random
 import signal
@@ -20,6 +21,13 @@ speed = 1.0
 if "FAKE_SPEED" in os.environ:
     speed = float(os.environ["FAKE_SPEED"]) * random.Random(os.getpid()).uniform(0.998, 1.002)
 command_at = {"setup": SETUP, "connect": CONNECT, "run": RUN}.get(at, RUN)
+
+
+rank = int(os.environ.get("PMIX_RANK", "0"))
+bdf = os.environ.get("FAKE_BDF", "").encode()
+if os.environ.get("FAKE_LOG") and os.environ.get("NCCL_DEBUG_FILE"):
+    with open(os.environ["FAKE_LOG"]) as source, open(os.environ["NCCL_DEBUG_FILE"], "w") as log:
+        log.write(source.read())
 
 
 def read(count):
@@ -55,7 +63,7 @@ def misbehave(sequence):
         os.write(4, struct.pack("<IIII", MAGIC, RESULT, 0xFFFFFFFF, sequence))
         time.sleep(1000)
     elif manner == "wrong-turn":
-        send(CONNECTED, sequence, struct.pack("<dQ", 0, 0))
+        send(CONNECTED, sequence, struct.pack("<dQQ", 0, 0, 0))
         time.sleep(1000)
     elif manner in ("fail", "no-device"):
         kind = 2 if manner == "no-device" else 4
@@ -81,17 +89,18 @@ while True:
             misbehave(sequence)
     if kind == SETUP:
         send(PHASE, 0, struct.pack("<48s", b"device"))
-        send(READY, sequence, struct.pack("<96s16s64s256s64s6i3QI4xq", b"fake memory", b"", b"", b"fakehost", b"fake 1.0",
-                                          0, 0, 0, 0, 0, 1, 8 << 30, 16 << 30, 1, 0xFFF, os.getpid()))
+        send(READY, sequence, struct.pack("<96s16s64s256s64s6i3QI4xq", b"fake memory", bdf, b"", b"fakehost-%d" % rank, b"fake 1.0",
+                                          0, 0, 0, 0, 0, 1, 8 << 30, 16 << 30, 1 + rank, 0xFFF, os.getpid()))
     elif kind == MAKE_ID:
         send(ID, sequence)
     elif kind == CONNECT:
-        send(CONNECTED, sequence, struct.pack("<dQ", 0.1, 0))
+        send(CONNECTED, sequence, struct.pack("<dQQ", 0.1, (rank + 1) << 20, (rank + 2) << 20))
     elif kind == RUN:
         send(PHASE, 0, struct.pack("<48s", b"timing"))
         wrong = 5 if manner == "wrong" and runs == 3 else 0
         samples = b"".join(struct.pack("<ddii", speed * (1e-5 + i * 1e-8), speed * 9e-6, 0, 0) for i in range(8)) * 2
-        send(RESULT, sequence, struct.pack("<QQ", size, size // 4) + placement(size, wrong) + placement(size, 0) + samples)
+        send(RESULT, sequence, struct.pack("<QQ", size, size // 4) + placement(size, wrong) + placement(size, 0) +
+             struct.pack("<QI4x", (rank + 3) << 20, 0) + samples)
     elif kind == DISCONNECT:
         send(DISCONNECTED, sequence)
     else:

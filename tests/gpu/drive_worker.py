@@ -30,14 +30,14 @@ def struct(name, *fields):
 
 Header = struct("Header", ("magic", c_uint32), ("kind", c_uint32), ("length", c_uint32), ("sequence", c_uint32))
 Setup = struct("Setup", ("device", c_int32), ("max_bytes", c_uint64), ("registration", c_int32), ("check", c_int32),
-               ("unalign", c_uint32), ("fault", c_uint32), ("fault_rank", c_int32), ("fault_element", c_int64))
+               ("unalign", c_uint32), ("null_stream", c_int32), ("memory", c_int32), ("fault", c_uint32), ("fault_rank", c_int32), ("fault_element", c_int64))
 Ready = struct("Ready", ("name", c_char * 96), ("bdf", c_char * 16), ("uuid", c_char * 64), ("hostname", c_char * 256),
                ("library", c_char * 64), ("library_code", c_int32), ("header_code", c_int32), ("cuda_runtime", c_int32),
                ("cuda_driver", c_int32), ("device", c_int32), ("visible_devices", c_int32), ("free_bytes", c_uint64),
                ("total_bytes", c_uint64), ("host_hash", c_uint64), ("types", c_uint32), ("pid", c_int64))
 Connect = struct("Connect", ("ranks", c_int32), ("rank", c_int32), ("ids", c_int32), ("id_bytes", c_uint32),
-                 ("generation", c_uint32), ("max_bytes", c_uint64), ("blocking", c_int32), ("cta_policy", c_int32))
-Connected = struct("Connected", ("seconds", c_double), ("device_bytes", c_uint64))
+                 ("generation", c_uint32), ("max_bytes", c_uint64), ("blocking", c_int32), ("cta_policy", c_int32), ("groups", c_int32))
+Connected = struct("Connected", ("seconds", c_double), ("device_bytes", c_uint64), ("buffer_bytes", c_uint64))
 Case = struct("Case", ("collective", c_uint32), ("type", c_uint32), ("op", c_uint32), ("root", c_int32), ("bytes", c_uint64),
               ("max_bytes", c_uint64), ("iterations", c_int32), ("warmup", c_int32), ("aggregate", c_int32),
               ("cycles", c_int32), ("check", c_int32), ("blocking", c_int32), ("graph", c_int32), ("average", c_int32),
@@ -45,7 +45,10 @@ Case = struct("Case", ("collective", c_uint32), ("type", c_uint32), ("op", c_uin
 Wrong = struct("Wrong", ("rank", c_int32), ("element", c_int64), ("expected", c_char * 40), ("found", c_char * 40))
 Placement = struct("Placement", ("ran", c_int32), ("checked", c_int32), ("seconds", c_double), ("own_seconds", c_double),
                    ("wrong", c_int64), ("bad_ranks", c_int32), ("first", Wrong), ("samples", c_uint32), ("cpu_seconds", c_double))
-CaseResult = struct("CaseResult", ("bytes", c_uint64), ("elements", c_uint64), ("out_of_place", Placement), ("in_place", Placement))
+CaseResult = struct("CaseResult", ("bytes", c_uint64), ("elements", c_uint64), ("out_of_place", Placement), ("in_place", Placement),
+                    ("device_bytes", c_uint64), ("groups", c_uint32))
+Sample = struct("Sample", ("max_seconds", c_double), ("min_seconds", c_double), ("min_rank", c_int32), ("max_rank", c_int32))
+GroupTime = struct("GroupTime", ("seconds", c_double), ("wrong", c_int64))
 StoreReply = struct("StoreReply", ("found", c_int32), ("length", c_uint32))
 Failure = struct("Failure", ("kind", c_uint32), ("text", c_char * 400), ("remedy", c_char * 200))
 
@@ -161,6 +164,12 @@ def describe(placement):
     return text
 
 
+def group_times(payload, result):
+    """GroupTime of each group, out of place then in place: what follows the samples."""
+    at = ctypes.sizeof(CaseResult) + ctypes.sizeof(Sample) * (result.out_of_place.samples + result.in_place.samples)
+    return [GroupTime.from_buffer_copy(payload, i) for i in range(at, len(payload), ctypes.sizeof(GroupTime))]
+
+
 def cases(options, types_bits):
     for collective in options.collectives:
         for type_name in options.types:
@@ -173,9 +182,10 @@ def cases(options, types_bits):
 
 def run(options, crew, types_bits):
     count = bad = 0
-    roots = [0] if not options.all_roots else range(options.ranks)
+    roots = [0] if not options.all_roots else range(options.ranks // options.groups)
     for collective, type_name, op, size in cases(options, types_bits):
-        if collective == "hypercube" and options.ranks & (options.ranks - 1):
+        size_of_group = options.ranks // options.groups
+        if collective == "hypercube" and size_of_group & (size_of_group - 1):
             continue
         for root in roots if collective in ROOTED else [-1]:
             case = Case(COLLECTIVES.index(collective), TYPES.index(type_name), OPS.index(op), root, size, options.max_bytes,
@@ -183,13 +193,19 @@ def run(options, crew, types_bits):
                         options.cpu_time, 0, options.per_iteration, options.timeout_ms)
             start = time.monotonic()
             crew.tell(RUN, bytes(case))
-            results = [CaseResult.from_buffer_copy(p) for p in crew.answers(RESULT, options.patience)]
+            payloads = crew.answers(RESULT, options.patience)
+            results = [CaseResult.from_buffer_copy(p) for p in payloads]
             result, count = results[0], count + 1
             halves = (result.out_of_place, result.in_place)
             wrong = [h.wrong for h in halves if h.checked]
+            # The fault's rank is one of the world, the root one of its group.
             spoiled = options.fault == "flip" and size >= 64 and not (
-                collective in ("reduce", "gather") and root != options.fault_rank % options.ranks)
+                collective in ("reduce", "gather") and root != options.fault_rank % options.ranks // options.groups)
             ok = all(w == 1 for w in wrong) if spoiled else options.fault == "flip" or not any(wrong)
+            if options.groups > 1:  # every group tells a time, for both placements, and the wrong elements are somebody's
+                told = group_times(payloads[0], result)
+                ok = ok and result.groups == options.groups and len(told) == 2 * options.groups and all(
+                    g.seconds > 0 for g in told) and sum(g.wrong for g in told) == sum(wrong)
             bad += not ok
             if options.verbose or not ok:
                 print(f"{collective:15s} {type_name:9s} {op:7s} root {root:2d} {result.bytes:12d} {result.elements:12d} "
@@ -208,7 +224,7 @@ def main():
     parser.add_argument("--fault", choices=FAULTS, default="none")
     for name, value in (("fault-rank", 0), ("fault-element", 0), ("iterations", 3), ("aggregate", 1), ("check", 1),
                         ("blocking", 0), ("graph", 0), ("registration", 0), ("unalign", 0), ("cpu-time", 0),
-                        ("per-iteration", 0), ("timeout-ms", 0), ("patience", 120), ("device", 0), ("ids", 1)):
+                        ("per-iteration", 0), ("timeout-ms", 0), ("patience", 120), ("device", 0), ("ids", 1), ("groups", 1), ("null-stream", 0), ("memory", 0)):
         parser.add_argument("--" + name, type=int, default=value)
     parser.add_argument("--host-ids", action="store_true", help="a NCCL_HOSTID for each rank: several ranks on one GPU")
     parser.add_argument("--all-roots", action="store_true")
@@ -220,7 +236,7 @@ def main():
     patience = 3
     try:
         crew.tell(SETUP, bytes(Setup(options.device, options.max_bytes, options.registration, 1, options.unalign,
-                                     FAULTS[options.fault], options.fault_rank % options.ranks, options.fault_element)))
+                                     options.null_stream, options.memory, FAULTS[options.fault], options.fault_rank % options.ranks, options.fault_element)))
         ready = [Ready.from_buffer_copy(p) for p in crew.answers(READY, options.patience)]
         first = ready[0]
         print(f"{first.name.decode()} {first.bdf.decode()} {first.uuid.decode()} {first.library.decode()} "
@@ -230,11 +246,14 @@ def main():
         for worker in givers:
             worker.send(MAKE_ID)
         ids = crew.answers(ID, options.patience, givers)
+        # As NCCL_TESTS_SPLIT="MOD groups".
+        groups = b"".join(bytes(c_int32(rank % options.groups)) for rank in range(options.ranks)) if options.groups > 1 else b""
         for worker in crew.workers:
-            worker.send(CONNECT, bytes(Connect(options.ranks, worker.rank, options.ids, len(ids[0]), 1, options.max_bytes, 1, -1))
-                        + b"".join(ids))
+            worker.send(CONNECT, bytes(Connect(options.ranks, worker.rank, options.ids, len(ids[0]), 1, options.max_bytes, 1, -1, options.groups))
+                        + b"".join(ids) + groups)
         connected = [Connected.from_buffer_copy(p) for p in crew.answers(CONNECTED, options.patience)]
-        print(f"connected {options.ranks} ranks in {max(c.seconds for c in connected):.3f} s, {connected[0].device_bytes >> 20} MiB")
+        print(f"connected {options.ranks} ranks in {max(c.seconds for c in connected):.3f} s, {connected[0].device_bytes >> 20} MiB, "
+              f"buffers {connected[0].buffer_bytes >> 20} MiB")
         count, bad = run(options, crew, first.types)
         crew.tell(DISCONNECT)
         crew.answers(DISCONNECTED, options.patience)

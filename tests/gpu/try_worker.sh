@@ -55,6 +55,15 @@ for mode in 1 2 3; do
 done
 for mode in 1 2; do try 40 0 "registration $mode" -- -n 2 --host-ids $some --registration $mode; done
 try 40 0 'buffers off by an element' -- -n 2 --host-ids $some --unalign 1
+try 60 0 'two groups of two ranks, everything' -- -n 4 --groups 2 --host-ids --iterations 2 --per-iteration 1
+try 40 0 'groups of three and of two ranks' -- -n 5 --groups 2 --host-ids $some --collectives all_reduce,reduce,alltoall,alltoallv,sendrecv
+for mode in 1 2; do
+    try 40 0 "groups and registration $mode" -- -n 4 --groups 2 --host-ids $some --collectives all_reduce,all_gather --registration $mode
+done
+try 40 0 'groups and graphs' -- -n 4 --groups 2 --host-ids $some --collectives all_reduce,alltoall --graph 3
+try 40 0 'a flipped element in the second group' -- -n 4 --groups 2 --host-ids --iterations 1 --bytes 65552 --fault flip --fault-rank 3
+try 40 0 'the null stream' -- -n 2 --host-ids $some --null-stream 1 --per-iteration 1
+try 40 0 'memory' -- -v -n 2 --host-ids --collectives all_reduce --types float --ops sum --bytes 1048576 --memory 1
 try 40 0 'two unique ids' -- -n 2 --host-ids $some --ids 2
 echo quit | nvidia-cuda-mps-control
 trap - EXIT

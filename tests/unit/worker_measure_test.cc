@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "worker/common_io.h"
 #include "worker/common_measure.h"
@@ -148,6 +149,33 @@ TEST_F(Measure, WarmUpRunsOutOfPlaceOnly) {
   const Outcome outcome = run();
   EXPECT_THAT(recorder_.steps, ElementsAre("out0", "out1", "finish", "barrier"));
   EXPECT_EQ(outcome.result.out_of_place.ran, 0);
+}
+
+// Rank 1 of four, in the second of two groups of neighbours: times and wrong elements of each group, data of its own.
+TEST_F(Measure, SplitRanksTellOfEachGroup) {
+  recorder_ = Recorder(4);
+  protocol::Connect connect;
+  connect.ranks = 4, connect.rank = 3, connect.groups = 2;
+  seat_ = seat_of({}, connect, {0, 0, 1, 1});
+  job_.check = 1;
+  job_.per_iteration = 1;
+  recorder_.bad.wrong = 3;
+  const Outcome outcome = run();
+  EXPECT_EQ(outcome.result.groups, 2u);
+  ASSERT_EQ(outcome.groups.size(), 4u);  // out of place, then in place
+  for (const auto& group : outcome.groups)
+    EXPECT_DOUBLE_EQ(group.seconds, outcome.groups[&group < &outcome.groups[2] ? 0 : 2].seconds);
+  EXPECT_EQ(outcome.groups[1].wrong, 0);
+  EXPECT_EQ(outcome.groups[2].wrong, 6);
+  EXPECT_EQ(outcome.groups[3].wrong, 6);
+  EXPECT_EQ(outcome.result.in_place.wrong, 12);
+  EXPECT_EQ(outcome.result.in_place.bad_ranks, 4);
+  const auto seeds = std::exchange(recorder_.seeds, {});
+  connect.rank = 0;
+  seat_ = seat_of({}, connect, {0, 0, 1, 1});
+  run();
+  ASSERT_EQ(recorder_.seeds.size(), seeds.size());
+  EXPECT_NE(recorder_.seeds, seeds) << "the groups' data must differ";
 }
 
 TEST(MeasureParts, ReducesOverRanks) {

@@ -7,11 +7,13 @@
 
 #include "bench/data_path.h"
 #include "bench/expected.h"
+#include "bench/gather.h"
 #include "bench/notes.h"
 #include "bench/report_csv.h"
 #include "bench/report_json.h"
 #include "bench/report_text.h"
 #include "bench/session.h"
+#include "bench/start_cost.h"
 #include "bench/step.h"
 #include "bench/text.h"
 #include "bench/trouble.h"
@@ -23,6 +25,7 @@ enum Exit { ok = 0, below = 1, usage = 2, cannot_run = 3, wrong_data = 4, rank_d
 
 constexpr const char* kStateKey = "state";
 constexpr const char* kDoneKey = "done";
+constexpr const char* kEndKey = "end";
 constexpr double kGatherSeconds = 12;  // for all states together
 
 void say(const std::string& text) { std::fprintf(stderr, "nccl-tune: %s\n", text.c_str()); }
@@ -41,12 +44,12 @@ int exit_of(const Fault& fault) {
 }
 
 std::string memory_amount(uint64_t bytes) {
-  // Three significant digits, as nccl-tests prints them.
+  // Three significant digits, in the way of nccl-tests.
   static constexpr const char* kUnits[] = {"B", "KB", "MB", "GB", "TB"};
   double value = static_cast<double>(bytes);
   int unit = 0;
   for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
-  return print(value < 10 ? "%.2f %s" : value < 100 ? "%.1f %s" : "%4.0f %s", value, kUnits[unit]);
+  return print(value < 10 ? "%.2f %s" : value < 100 ? "%.1f %s" : "%.0f %s", value, kUnits[unit]);
 }
 
 }  // namespace
@@ -140,6 +143,31 @@ void Session::judge_rows(Ending& ending) const {
   if (options_.check_mean) ending.mean_ok = ending.mean_busbw >= 0.9 * *options_.check_mean;
 }
 
+// A line of memory, then one of each of our workers' data path.
+Session::Gathered Session::gather_ends() {
+  Gathered ends;
+  if (worker_.kind != "nccl" || !(options_.data_path || options_.memory_report)) return ends;
+  std::string own = print("%llu\t%llu\t%llu", static_cast<unsigned long long>(launch_.memory().library),
+                          static_cast<unsigned long long>(launch_.memory().buffers),
+                          static_cast<unsigned long long>(operation_bytes_));
+  const NodeView view = view_node_ ? view_node_() : NodeView{};
+  ends.hca_gbs = view.hca_gbs;
+  for (size_t i = 0; i < launch_.log_files().size(); ++i)
+    own += "\n" + pack(judge(launch_.first_rank() + static_cast<int>(i), read_data_path(launch_.log_files()[i]), view,
+                             text_of(launch_.ready()[i].bdf), launch_.environment()));
+  for (const auto& text : gather_at_rank_0(world_, kEndKey, own, kGatherSeconds)) {
+    if (!text) continue;
+    const auto lines = split(*text, '\n');
+    uint64_t* const most[] = {&ends.library, &ends.buffers, &ends.operations};
+    const auto amounts = split(lines.front(), '\t');
+    for (size_t i = 0; i < 3 && i < amounts.size(); ++i)
+      *most[i] = std::max<uint64_t>(*most[i], parse_integer(amounts[i], 0, INT64_MAX).value_or(0));
+    for (size_t i = 1; i < lines.size(); ++i)
+      if (auto path = unpack_path(lines[i])) ends.paths.push_back(std::move(*path));
+  }
+  return ends;
+}
+
 int Session::conclude(std::optional<Fault> fault) {
   Ending ending;
   judge_rows(ending);
@@ -150,6 +178,7 @@ int Session::conclude(std::optional<Fault> fault) {
     tell_trouble(*fault, ending);
   else
     launch_.crew().dismiss(10);
+  const Gathered ends = fault ? Gathered{} : gather_ends();
 
   int status = fault ? exit_of(*fault) : ending.wrong_checks ? wrong_data : ok;
   if (reports() && !reporters_.empty()) {
@@ -159,6 +188,8 @@ int Session::conclude(std::optional<Fault> fault) {
     add(describe_wrong(info_, rows_));
     add(describe_setting(info_, worker_.note));
     add(describe_rates(info_, rows_));
+    add(describe_limit(info_, rows_, ends.hca_gbs));
+    add(describe_cycles(rows_));
     const Verdict verdict = compare_with_expected(options_, info_, rows_);
     add(verdict.lines);
     if (!verdict.met && status == ok) status = below;
@@ -170,16 +201,19 @@ int Session::conclude(std::optional<Fault> fault) {
     }
     if (ending.mean_ok == false && status == ok) status = below;
     add(describe_times(info_, rows_));
+    add(describe_unmet(info_, rows_));
+    add(describe_groups(info_, rows_));
+    add(describe_paths(ends.paths, ranks(), [this](int rank) { return name_rank(info_, rank); }));
     if (worker_.kind == "nccl" && !launch_.log_files().empty())
-      add(describe_data_path(read_data_path(launch_.log_files().front()), environment_));
+      add(describe_data_path(read_data_path(launch_.log_files().front())));
     const Launch::Times& times = launch_.times();
     add({print(
         "start: workers and devices %.2f s, exchange %.3f s, communicator %.2f s (library %.2f s); whole run %.1f s",
         times.start, times.exchange, times.connect, times.library, seconds_since(began_))});
     if (options_.memory_report) {
-      const uint64_t user = (options_.check ? 3 : 2) * schedule_.max_bytes;
-      ending.memory = "Initialization " + memory_amount(launch_.library_bytes()) + " | User-Allocated " +
-                      memory_amount(user) + " | Total " + memory_amount(launch_.library_bytes() + user);
+      ending.memory = "Initialization " + memory_amount(ends.library) + " | User-Allocated " +
+                      memory_amount(ends.buffers) + " | Collective " + memory_amount(ends.operations) + " | Total  " +
+                      memory_amount(ends.library + ends.buffers + ends.operations);
     }
     ending.seconds = seconds_since(began_);
     ending.exit_status = status;
@@ -188,22 +222,26 @@ int Session::conclude(std::optional<Fault> fault) {
   return status;
 }
 
-int run_bench(const Options& asked) {
+int run_bench(const Options& asked, ViewNode view_node) {
   Options options = asked;
   const Variables environment = own_environment();
   if (const auto at = environment.find("NCCL_TESTS_MIN_BW"); at != environment.end()) {
     options.check_mean = parse_real(at->second);
     if (!options.check_mean) return say("NCCL_TESTS_MIN_BW: '" + at->second + "' is not a number of GB/s"), usage;
   }
-  for (const char* name : {"NCCL_TESTS_SPLIT", "NCCL_TESTS_SPLIT_MASK"})
-    if (environment.count(name))
-      return say(std::string(name) + ": split communicators are not measured; unset it"), usage;
+  if (!options.split) {
+    auto split = split_of_environment(environment);
+    if (!split) return say(split.error().text()), usage;
+    options.split = std::move(*split);
+  }
 
+  if (options.worker == WorkerChoice::none) return measure_start(options, environment);
   auto step = open_step(environment, options.worker, options.timeout);
   if (!step) return say(step.error().text()), cannot_run;
   int status = 0;
   {
-    Session session(std::move(options), environment, step->world, std::move(step->worker), step->signal_fd);
+    Session session(std::move(options), environment, step->world, std::move(step->worker), step->signal_fd,
+                    std::move(view_node));
     status = session.run();
   }
   std::fflush(nullptr);

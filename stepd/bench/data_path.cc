@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string_view>
 
@@ -40,6 +42,27 @@ std::vector<std::string> bracketed(std::string_view text) {
   return names;
 }
 
+// "NET/IB/3/GDRDMA" -> 3; "NET/IB/3(5)/GDRDMA", sent by the proxy of rank 5: nothing.
+std::optional<int> own_device(const std::string& via) {
+  const auto parts = split(via, '/');
+  if (parts.size() < 3) return std::nullopt;
+  const auto number = parse_integer(parts[2], 0, 1 << 16);
+  return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
+}
+
+// "[0]mlx5_0:1/IB" names device 0. Devices that NCCL merges since 2.24 come after those that it found.
+void take_devices(DataPath& path, std::string_view text) {
+  path.devices = bracketed(text);
+  for (size_t i = 0; i < path.devices.size(); ++i) path.device_of[static_cast<int>(i)] = path.devices[i];
+}
+
+void take_merged_device(DataPath& path, std::string_view text) {
+  const size_t end = text.find(']');
+  const auto number = parse_integer(text.substr(0, end), 0, 1 << 16);
+  const auto name = after(text, "name=");
+  if (number && !name.empty()) path.device_of[static_cast<int>(*number)] = word(name);
+}
+
 void take_channel(DataPath& path, std::string_view line) {
   if (line.find("[receive]") != std::string_view::npos || line.find("[recv]") != std::string_view::npos) return;
   const std::string via(word(after(line, " via ")));
@@ -49,6 +72,9 @@ void take_channel(DataPath& path, std::string_view line) {
   if (via.starts_with("NET/")) {
     ++path.net;
     path.net_gdr += via.find("/GDRDMA") != std::string::npos;
+    if (const auto device = own_device(via))
+      if (const auto at = path.device_of.find(*device); at != path.device_of.end())
+        path.used_devices.insert(at->second);
   } else if (via.starts_with("P2P/")) {
     ++path.p2p;
     path.mnnvl |= via.starts_with("P2P/MNNVL");
@@ -69,9 +95,11 @@ void take_line(DataPath& path, std::string_view line) {
   }
   if (line.find("Channel ") != std::string_view::npos || line.find("CollNet ") != std::string_view::npos)
     take_channel(path, line);
-  if (const auto devices = after(line, "NET/IB : Using "); !devices.empty()) path.devices = bracketed(devices);
+  if (const auto devices = after(line, "NET/IB : Using "); !devices.empty()) take_devices(path, devices);
   if (const auto devices = after(line, "NET/Socket : Using "); !devices.empty() && path.devices.empty())
-    path.devices = bracketed(devices);
+    take_devices(path, devices);
+  if (const auto merged = after(line, "NET/IB : Made virtual device ["); !merged.empty())
+    take_merged_device(path, merged);
   if (line.find("NET/IB : No device found") != std::string_view::npos) path.no_ib_device = true;
   for (const std::string_view mark : {"Using network ", "Initialized NET plugin "})
     if (const auto name = after(line, mark); !name.empty()) {
@@ -138,22 +166,9 @@ std::vector<std::string> last_lines_of(const std::string& file, size_t count) {
   return telling_lines(read_whole(file), count);
 }
 
-std::vector<std::string> describe_data_path(const DataPath& path,
-                                            const std::map<std::string, std::string>& environment) {
+std::vector<std::string> describe_data_path(const DataPath& path) {
   std::vector<std::string> lines;
   if (!path.any) return lines;
-  const bool sockets = lower(path.network).find("socket") != std::string::npos;
-  const auto planned = environment.find("NCCL_IB_HCA");
-  const auto has = [&](const char* name, const char* value) {
-    const auto at = environment.find(name);
-    return at != environment.end() && at->second == value;
-  };
-  if (sockets && path.net > 0 && planned != environment.end() && !has("NCCL_IB_DISABLE", "1"))
-    lines.push_back(print("WARNING: NCCL went over TCP sockets although NCCL_IB_HCA=%s names HCAs%s",
-                          planned->second.c_str(), path.no_ib_device ? "; NCCL found none of them" : ""));
-  if (!sockets && path.net > path.net_gdr && !has("NCCL_NET_GDR_LEVEL", "LOC") && !has("NCCL_NET_GDR_LEVEL", "0"))
-    lines.push_back(print("WARNING: %d of %d network channels are staged through host memory, without GPUDirect RDMA",
-                          path.net - path.net_gdr, path.net));
   if (path.shm > 0)
     lines.push_back(
         print("%d local channels go through shared host memory: peer access between those GPUs is not used", path.shm));

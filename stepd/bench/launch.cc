@@ -84,6 +84,8 @@ std::optional<Fault> Launch::open_devices() {
     setup.registration = options_.registration;
     setup.check = options_.check;
     setup.unalign = static_cast<uint32_t>(options_.unalign);
+    setup.null_stream = options_.null_stream;
+    setup.memory = options_.memory_report;
     setup.fault = options_.fault;
     setup.fault_rank = options_.fault_rank;
     setup.fault_element = options_.fault_element;
@@ -149,7 +151,20 @@ std::optional<Fault> Launch::read_records() {
   if (faults.empty()) faults = contradictions(tasks_);
   // All tasks have read the same, and end alike.
   if (!faults.empty()) return Fault{Fault::Kind::failed, -1, join(faults, "\n"), "", kind};
+  if (options_.split) {
+    std::vector<int> nodes;
+    for (const TaskRecord& task : tasks_) nodes.push_back(task.node);
+    groups_ = groups_of(*options_.split, nodes, per_task());
+  }
   return std::nullopt;
+}
+
+std::vector<int> Launch::sizes() const {
+  if (groups_.empty()) return {ranks()};
+  std::vector<int> sizes;
+  for (const auto& members : groups_.members) sizes.push_back(static_cast<int>(members.size()));
+  std::swap(sizes.front(), sizes[groups_.of.front()]);
+  return sizes;
 }
 
 std::optional<Fault> Launch::connect(uint64_t max_bytes) {
@@ -179,7 +194,11 @@ std::optional<Fault> Launch::connect(uint64_t max_bytes) {
     connect.id_bytes = id_bytes;
     connect.max_bytes = max_bytes;
     connect.cta_policy = options_.cta_policy;
-    payloads.emplace_back(std::string(bytes_of(connect)) + ids);
+    connect.groups = static_cast<int32_t>(std::max<size_t>(groups_.members.size(), 1));
+    std::string payload = std::string(bytes_of(connect)) + ids;
+    if (!groups_.empty())
+      for (const int32_t group : groups_.of) payload += bytes_of(group);
+    payloads.push_back(std::move(payload));
   }
   // NCCL's bootstrap costs about 1 s for 1,000 ranks; a slow container or address look-up much more.
   auto answers =
@@ -188,7 +207,8 @@ std::optional<Fault> Launch::connect(uint64_t max_bytes) {
   for (const auto& answer : answers.of)
     if (const auto connected = answer->as<protocol::Connected>()) {
       times_.library = std::max(times_.library, connected->seconds);
-      library_bytes_ = std::max(library_bytes_, connected->device_bytes);
+      memory_.library = std::max(memory_.library, connected->device_bytes);
+      memory_.buffers = std::max(memory_.buffers, connected->buffer_bytes);
     }
   times_.connect = seconds_since(began);
   return std::nullopt;

@@ -15,6 +15,7 @@
 #include "bench/environment.h"
 #include "bench/options.h"
 #include "bench/record.h"
+#include "bench/split.h"
 #include "bench/world.h"
 
 namespace nccltune::bench {
@@ -50,6 +51,10 @@ class Launch {
   Alarm& alarm() { return alarm_; }
   int per_task() const { return options_.workers(); }
   int ranks() const { return world_.place().size * per_task(); }
+  // How the ranks are split; empty: they are not. After start().
+  const Groups& groups() const { return groups_; }
+  // The sizes of the communicators that are measured: that of rank 0 first, which the report speaks of.
+  std::vector<int> sizes() const;
   int first_rank() const { return world_.place().rank * per_task(); }  // of our workers
   // A key of this launch: "record.7".
   std::string key(const char* name) const;
@@ -65,7 +70,11 @@ class Launch {
   const Times& times() const { return times_; }
   // What ended start() here; other tasks are told its text only.
   const std::optional<Fault>& early() const { return early_; }
-  uint64_t library_bytes() const { return library_bytes_; }  // device memory that the communicator took
+  struct Memory {          // bytes of the device, the most that one of our workers saw
+    uint64_t library = 0;  // that the communicator took
+    uint64_t buffers = 0;
+  };
+  const Memory& memory() const { return memory_; }
 
  private:
   std::optional<Fault> start_workers();
@@ -91,7 +100,8 @@ class Launch {
   std::vector<std::string> log_files_;
   std::optional<Fault> early_;
   Times times_;
-  uint64_t library_bytes_ = 0;
+  Groups groups_;
+  Memory memory_;
 };
 
 }  // namespace nccltune::bench

@@ -14,7 +14,7 @@ namespace {
 constexpr int kFirstBatch = 10;  // iterations; 6 are the fewest that give an interval
 
 void take_half(const CollectiveInfo& info, const protocol::CaseResult& result, const protocol::Placement& placement,
-               std::string_view& samples, int ranks, size_t skip, Half& half) {
+               std::string_view& samples, int ranks, size_t skip, bool settle, Half& half) {
   half.ran = placement.ran != 0;
   half.checked = placement.checked != 0;
   half.seconds = placement.seconds;
@@ -35,7 +35,24 @@ void take_half(const CollectiveInfo& info, const protocol::CaseResult& result, c
   half.samples.resize(had + bytes / sizeof(protocol::Sample));
   std::memcpy(half.samples.data() + had, samples.data(), bytes);
   samples.remove_prefix(bytes);
-  half.summary = summarise(half.samples, skip, ranks);
+  half.summary = summarise(half.samples, skip, ranks, settle);
+}
+
+void take_groups(const CollectiveInfo& info, const protocol::CaseResult& result, const protocol::Case& job,
+                 std::string_view times, const Groups& groups, Row& row) {
+  const size_t count = result.groups;
+  if (count == 0 || count != groups.members.size() || times.size() < 2 * count * sizeof(protocol::GroupTime)) return;
+  row.groups.resize(count);
+  for (size_t i = 0; i < 2 * count; ++i) {
+    protocol::GroupTime time;
+    std::memcpy(&time, times.data() + i * sizeof time, sizeof time);
+    GroupHalf& half = i < count ? row.groups[i].out : row.groups[i - count].in;
+    half.seconds = time.seconds;
+    half.wrong += time.wrong;
+    const int ranks = static_cast<int>(groups.members[i % count].size());
+    half.algbw = algorithm_gbs(info, shape_of(info, job.bytes, job.type, ranks).bytes, half.seconds, ranks);
+    half.busbw = bus_gbs(info, half.algbw, ranks);
+  }
 }
 
 }  // namespace
@@ -93,6 +110,8 @@ std::optional<Fault> Measurement::run_case(const protocol::Case& job, Row& row) 
                                      human_size(job.bytes).c_str(), std::string(type_name(job.type)).c_str()));
   auto answers = ask(job);
   if (answers.fault) return answers.fault;
+  for (const auto& answer : answers.of)
+    if (const auto own = answer->as<protocol::CaseResult>()) device_bytes_ = std::max(device_bytes_, own->device_bytes);
   const Message& message = *answers.of.front();
   const auto result = message.as<protocol::CaseResult>();
   if (!result) return Fault{Fault::Kind::failed, -1, "the worker's answer is too short; is it of this build?", ""};
@@ -102,10 +121,14 @@ std::optional<Fault> Measurement::run_case(const protocol::Case& job, Row& row) 
   row.stamp = std::time(nullptr);
   std::string_view samples = message.after<protocol::CaseResult>();
   const CollectiveInfo& info = info_of(job.collective);
-  const int ranks = launch_.ranks();
+  // Of a split run the table shows the mean over all groups, for a communicator of the size of rank 0's, as nccl-tests
+  // has it.
+  const int ranks = launch_.sizes().front();
   const size_t skip = row.iterations > options_.skip ? options_.skip : 0;
-  take_half(info, *result, result->out_of_place, samples, ranks, skip, row.out);
-  take_half(info, *result, result->in_place, samples, ranks, skip, row.in);
+  const bool settle = !options_.per_iteration;  // nccl-tests' own columns are of all iterations but -K's
+  take_half(info, *result, result->out_of_place, samples, ranks, skip, settle, row.out);
+  take_half(info, *result, result->in_place, samples, ranks, skip, settle, row.in);
+  take_groups(info, *result, job, samples, launch_.groups(), row);
   return std::nullopt;
 }
 
@@ -116,7 +139,9 @@ std::optional<Fault> Measurement::narrow_interval(protocol::Case job, Row& row) 
   const auto wide = [this](const Half& half) {
     if (half.summary.count == 0) return false;
     const auto width = half.summary.relative_half_width();
-    return !width || *width > *options_.ci;
+    // The interval is one of values that vary about a median: more of them do not help against a trend, but may show
+    // that it ends. So it goes on, to the bounds.
+    return !width || *width > *options_.ci || half.summary.drifts();
   };
   const auto measured = [](const Half& half) { return half.summary.mean * static_cast<double>(half.summary.count); };
   double out_total = row.out.seconds * job.iterations, in_total = row.in.seconds * job.iterations;
@@ -132,7 +157,7 @@ std::optional<Fault> Measurement::narrow_interval(protocol::Case job, Row& row) 
     // The verification of the first batch stands; the time shown is the mean over all batches.
     row.out.checked = out.checked, row.in.checked = in.checked;
   }
-  const int ranks = launch_.ranks();
+  const int ranks = launch_.sizes().front();
   const auto mean = [&](Half& half, double total) {
     half.seconds = total / static_cast<double>(row.iterations);
     half.algbw = algorithm_gbs(info_of(job.collective), row.bytes, half.seconds, ranks);

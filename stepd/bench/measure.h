@@ -22,6 +22,8 @@ class Measurement {
   std::optional<Fault> warm_up(const Sweep& sweep);
   // Fills in `row`. `cycle`: 0-based.
   std::optional<Fault> measure(const Sweep& sweep, uint64_t size, int64_t cycle, Row& row);
+  // Device memory that operations took, bytes, the most of our workers; with Options::memory_report.
+  uint64_t device_bytes() const { return device_bytes_; }
   // Seconds that the longest wait could last so far: another task may still be in it when this one is done.
   double longest_wait() const { return longest_wait_; }
 
@@ -37,7 +39,7 @@ class Measurement {
   uint64_t max_bytes_;
   Deadline end_;
   double last_case_seconds_ = 0, longest_wait_ = 0;
-  uint64_t last_bytes_ = 0;
+  uint64_t last_bytes_ = 0, device_bytes_ = 0;
 };
 
 }  // namespace nccltune::bench

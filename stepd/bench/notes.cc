@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <ctime>
 #include <map>
+#include <set>
 
 #include "bench/text.h"
 
@@ -12,16 +14,9 @@ namespace {
 
 constexpr uint64_t kLarge = 1ull << 30;  // sizes from which a link's rate can be read (NVIDIA/nccl-tests#212)
 constexpr size_t kMostLines = 64;
+constexpr size_t kMostGroups = 32;
 
 std::string cuda_version(int32_t code) { return print("%d.%d", code / 1000, code % 1000 / 10); }
-
-std::string who(const RunInfo& info, int rank) {
-  if (rank < 0 || rank >= static_cast<int>(info.devices.size())) return print("rank %d", rank);
-  const DeviceLine& device = info.devices[rank];
-  std::string text = print("rank %d (%s", rank, device.host.c_str());
-  if (!device.bdf.empty()) text += ", GPU " + device.bdf;
-  return text + ")";
-}
 
 std::string times_line(const RunInfo& info, const Row& row, const char* placement, const Summary& s) {
   std::string text = print("%10s %8s %6s %3s %6zu %9.2f %9.2f", human_size(row.bytes).c_str(), row.type.c_str(),
@@ -31,7 +26,9 @@ std::string times_line(const RunInfo& info, const Row& row, const char* placemen
   text += print(" %9.2f", s.p95 * 1e6) + (s.p99 ? print(" %9.2f", *s.p99 * 1e6) : print(" %9s", "-"));
   text += print(" %9.2f %6.1f%%", s.max * 1e6, s.drift * 100);
   text += info.ranks > 1 ? print(" %9.2f %5d", s.skew * 1e6, s.late_rank) : print(" %9s %5s", "-", "-");
-  return s.drifts() ? text + " drifts" : text;
+  if (s.drifts()) text += " drifts";
+  if (s.settling) text += print(" settled after %zu", s.settling);
+  return text;
 }
 
 void add_percentiles(const RunInfo& info, const Row& row, const char* placement, const Half& half,
@@ -64,11 +61,19 @@ std::vector<std::string> late_rank_lines(const RunInfo& info, const std::vector<
     if (2 * count > counted)
       return {
           print("%s comes late in most iterations of %zu of %zu measurements; the others wait for it, up to %.0f us",
-                who(info, rank).c_str(), count, counted, skew * 1e6)};
+                name_rank(info, rank).c_str(), count, counted, skew * 1e6)};
   return {};
 }
 
 }  // namespace
+
+std::string name_rank(const RunInfo& info, int rank) {
+  if (rank < 0 || rank >= static_cast<int>(info.devices.size())) return print("rank %d", rank);
+  const DeviceLine& device = info.devices[rank];
+  std::string text = print("rank %d (%s", rank, device.host.c_str());
+  if (!device.bdf.empty()) text += ", GPU " + device.bdf;
+  return text + ")";
+}
 
 double best_busbw(const std::vector<Row>& rows) {
   double best = 0;
@@ -86,14 +91,21 @@ std::vector<std::string> describe_setting(const RunInfo& info, const std::string
                   cuda_version(info.devices.front().cuda_driver).c_str());
   lines.push_back(text);
   if (!worker_note.empty()) lines.push_back(worker_note);
-  if (info.ranks == 1)
+  if (!info.groups.empty())
+    lines.push_back(
+        print("split in %zu groups (%s) that run at the same time: the table has the time over all of them, and "
+              "busbw as of %d ranks, the size of the first",
+              info.groups.size(), info.options.split ? info.options.split->text.c_str() : "", info.group_ranks));
+  else if (info.options.split)
+    lines.push_back(print("'%s' puts all ranks into one group", info.options.split->text.c_str()));
+  if (info.group_ranks == 1)
     lines.push_back(
         "1 rank: nothing leaves the device, so busbw is 0 by its definition; start more ranks to measure links");
   return lines;
 }
 
 std::vector<std::string> describe_rates(const RunInfo& info, const std::vector<Row>& rows) {
-  if (rows.empty() || info.ranks == 1) return {};
+  if (rows.empty() || info.group_ranks == 1) return {};
   const Row* best = &rows.front();
   double large = 0;
   int count = 0;
@@ -133,6 +145,132 @@ std::vector<std::string> describe_times(const RunInfo& info, const std::vector<R
   return lines;
 }
 
+std::vector<std::string> describe_unmet(const RunInfo& info, const std::vector<Row>& rows) {
+  if (!info.options.ci) return {};
+  std::vector<std::string> unmet;
+  for (const Row& row : rows)
+    for (const auto& [name, half] : {std::pair("out", &row.out), std::pair("in", &row.in)}) {
+      if (half->summary.count == 0) continue;
+      const auto width = half->summary.relative_half_width();
+      const bool wide = !width || *width > *info.options.ci;
+      if (!wide && !half->summary.drifts()) continue;
+      std::string text = print("%s %s %s", human_size(row.bytes).c_str(), row.type.c_str(), name);
+      text += width ? print(" %.1f %%", *width * 100) : std::string(" unknown");
+      if (half->summary.drifts()) text += print(", drifts by %+.1f %%", half->summary.drift * 100);
+      unmet.push_back(text);
+    }
+  if (unmet.empty()) return {};
+  const size_t most = std::min<size_t>(unmet.size(), 8);
+  std::string text =
+      print("--ci %g%%: not reached in %zu of %zu measurements within its bounds (half width of the interval): ",
+            *info.options.ci * 100, unmet.size(), 2 * rows.size()) +
+      join({unmet.begin(), unmet.begin() + static_cast<std::ptrdiff_t>(most)}, "; ");
+  if (unmet.size() > most) text += print("; and %zu more", unmet.size() - most);
+  return {text};
+}
+
+std::vector<std::string> describe_limit(const RunInfo& info, const std::vector<Row>& rows, double hca_gbs) {
+  if (info.nodes < 2 || !(hca_gbs > 0) || !info.groups.empty() || rows.empty() || info.ranks % info.nodes) return {};
+  const double n = info.ranks, nodes = info.nodes, each = n / nodes;
+  double limit = 0;
+  // The least that has to pass a node's HCAs one way, against which busbw is measured (NVIDIA/nccl-tests#160, #267).
+  switch (info.options.collective) {
+    case protocol::Collective::all_reduce:  // 2(nodes-1)/nodes of the size, where busbw counts 2(n-1)/n
+    case protocol::Collective::all_gather:
+    case protocol::Collective::reduce_scatter:
+      limit = hca_gbs * (n - 1) / n * nodes / (nodes - 1);
+      break;
+    case protocol::Collective::alltoall:  // each of a node's ranks sends (n-each)/n of the size to other nodes
+      limit = hca_gbs / each * (n - 1) / (n - each);
+      break;
+    case protocol::Collective::broadcast:
+    case protocol::Collective::reduce:
+      limit = hca_gbs;
+      break;
+    default:
+      return {};
+  }
+  const double best = best_busbw(rows);
+  return {print(
+      "limit: the HCAs of a node carry %.1f GB/s each way, so %d ranks in %d nodes cannot pass a busbw of %.1f GB/s "
+      "without SHARP; the peak is %.0f %% of it",
+      hca_gbs, info.ranks, info.nodes, limit, best / limit * 100)};
+}
+
+std::vector<std::string> describe_cycles(const std::vector<Row>& rows) {
+  if (rows.empty() || rows.back().cycle == 0) return {};
+  const Row* largest = &rows.front();
+  for (const Row& row : rows)
+    if (row.bytes > largest->bytes) largest = &row;
+  std::vector<const Row*> same;  // of the largest size, in time
+  std::vector<double> times;
+  for (const Row& row : rows)
+    if (row.bytes == largest->bytes && row.type == largest->type && row.op == largest->op && row.root == largest->root)
+      same.push_back(&row), times.push_back(row.out.seconds);
+  std::sort(times.begin(), times.end());
+  const auto by_time = [](const Row* a, const Row* b) { return a->out.seconds < b->out.seconds; };
+  const Row &best = **std::min_element(same.begin(), same.end(), by_time),
+            &worst = **std::max_element(same.begin(), same.end(), by_time);
+  const auto stamp = [](const Row& row) {
+    std::tm broken{};
+    localtime_r(&row.stamp, &broken);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &broken);
+    return std::string(text);
+  };
+  return {print(
+      "%zu cycles from %s to %s: %s out of place takes %.2f us (median), least %.2f us in cycle %lld at %s, most "
+      "%.2f us in cycle %lld at %s",
+      same.size(), stamp(*same.front()).c_str(), stamp(*same.back()).c_str(), human_size(largest->bytes).c_str(),
+      percentile(times, 0.5) * 1e6, best.out.seconds * 1e6, static_cast<long long>(best.cycle + 1), stamp(best).c_str(),
+      worst.out.seconds * 1e6, static_cast<long long>(worst.cycle + 1), stamp(worst).c_str())};
+}
+
+std::vector<std::string> describe_groups(const RunInfo& info, const std::vector<Row>& rows) {
+  const Row* largest = nullptr;
+  for (const Row& row : rows)
+    if (!row.groups.empty() && (largest == nullptr || row.bytes >= largest->bytes)) largest = &row;
+  if (largest == nullptr || largest->groups.size() != info.groups.size()) return {};
+  struct Line {
+    size_t group;
+    double seconds, busbw;
+  };
+  std::vector<Line> groups;
+  std::vector<double> times;
+  for (size_t g = 0; g < info.groups.size(); ++g) {
+    // The better placement: the first has the warm-up of new buffers in it.
+    const GroupHalf &out = largest->groups[g].out, &in = largest->groups[g].in;
+    const GroupHalf& half = in.seconds > 0 && in.seconds < out.seconds ? in : out;
+    groups.push_back({g, half.seconds, half.busbw});
+    times.push_back(half.seconds);
+  }
+  std::sort(times.begin(), times.end());
+  const double middle = percentile(times, 0.5);
+  std::sort(groups.begin(), groups.end(), [](const Line& a, const Line& b) { return a.seconds > b.seconds; });
+  std::vector<std::string> lines = {
+      print("groups with %s %s %s, the slowest first (slow: below 90 %% of the median):",
+            human_size(largest->bytes).c_str(), largest->type.c_str(), largest->op.c_str()),
+      print("%8s %6s %12s %10s %8s  %s", "group", "ranks", "time (us)", "busbw", "median", "ranks")};
+  for (const Line& line : groups) {
+    if (lines.size() == kMostGroups + 2) {
+      lines.push_back(print("and %zu more", groups.size() - kMostGroups));
+      break;
+    }
+    const GroupLine& group = info.groups[line.group];
+    const double share = line.seconds > 0 ? middle / line.seconds : 0;
+    std::set<std::string> hosts;
+    for (const int rank : group.ranks)
+      if (rank < static_cast<int>(info.devices.size())) hosts.insert(info.devices[rank].host);
+    std::string text =
+        print("%8lld %6zu %12.2f %10.2f %7.0f%%  %s", static_cast<long long>(group.color), group.ranks.size(),
+              line.seconds * 1e6, line.busbw, share * 100, rank_list(group.ranks, 4).c_str());
+    if (!hosts.empty() && hosts.size() <= 2) text += " at " + join({hosts.begin(), hosts.end()}, ", ");
+    if (share < 0.9 && line.seconds > 0) text += "  slow";
+    lines.push_back(text);
+  }
+  return lines;
+}
+
 std::vector<std::string> describe_wrong(const RunInfo& info, const std::vector<Row>& rows) {
   std::vector<std::string> lines;
   for (const Row& row : rows)
@@ -142,10 +280,15 @@ std::vector<std::string> describe_wrong(const RunInfo& info, const std::vector<R
           print("wrong data: %s %s %s, %s: %lld elements of %d ranks", human_size(row.bytes).c_str(), row.type.c_str(),
                 row.op.c_str(), name, static_cast<long long>(half->wrong), half->bad_ranks);
       if (half->wrong_rank >= 0)
-        text += print("; first: %s, element %lld, expected %s, found %s", who(info, half->wrong_rank).c_str(),
+        text += print("; first: %s, element %lld, expected %s, found %s", name_rank(info, half->wrong_rank).c_str(),
                       static_cast<long long>(half->wrong_element), half->expected.c_str(), half->found.c_str());
       lines.push_back(text);
     }
+  if (!lines.empty())
+    lines.insert(
+        lines.begin(),
+        "#wrong counts the elements that differ from what they must be; the footer counts the checks (a rank, a size, "
+        "in or out of place) that found any");
   return lines;
 }
 

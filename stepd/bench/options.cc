@@ -88,7 +88,8 @@ void add_classic(CLI::App& app, Options& o) {
   integer(app, "-m,--agg_iters", o.aggregate, 1, kInt, "operations of one group, an iteration (1)");
   integer(app, "-w,--warmup_iters", o.warmup, 0, kInt, "warm-up iterations of each size (1)");
   integer(app, "-N,--run_cycles", o.cycles, 0, kInt, "times through all sizes; 0: until a signal (1)");
-  integer(app, "-p,--parallel_init", o.parallel_init, 0, 1, "accepted; workers always start in parallel");
+  integer(app, "-p,--parallel_init", o.parallel_init, 0, 1,
+          "1: ranks of a task join at the same time (each is a process here, so they always do)");
   integer(app, "-c,--check", o.check, 0, kInt, "iterations that verify the data; 0: none (1)");
   app.add_option_function<std::string>(
          "-o,--op",
@@ -132,11 +133,22 @@ void add_classic(CLI::App& app, Options& o) {
            if (text != "0")
              throw CLI::ValidationError(
                  "-D,--device_implementation",
-                 "kernels that call NCCL's device API are not part of this benchmark; only 0 is taken");
+                 "kernels that call NCCL's device API are not part of this benchmark (they are tied to the one NCCL "
+                 "release that they are compiled with); leave it out, or run nccl-tests' all_reduce_perf -R 2 -D " +
+                     text);
          },
-         "only 0")
+         "only 0: the collectives of the host API")
       ->take_last();
-  integer(app, "-V,--device_cta_count", o.device_ctas, 1, 128, "accepted; meaningful with -D only");
+  app.add_option_function<std::string>(
+         "-V,--device_cta_count",
+         [](const std::string& text) {
+           if (text != "16")
+             throw CLI::ValidationError("-V,--device_cta_count",
+                                        "it counts the CTAs of -D's kernels, which this benchmark does not have; "
+                                        "leave it out (NCCL's own: NCCL_MAX_CTAS)");
+         },
+         "only 16, nccl-tests' default: it belongs to -D")
+      ->take_last();
   integer(app, "-M,--memory", o.memory_report, 0, 1, "report device memory (0)");
   size(app, "-u,--unalign", o.unalign, "bytes by which the buffers miss their alignment (0)");
   integer(app, "-I,--per_iter", o.per_iteration, 0, 1, "nccl-tests' columns of per-iteration time (0)");
@@ -189,12 +201,17 @@ void add_ours(CLI::App& app, Options& o) {
              o.worker = WorkerChoice::host;
            else if (text == "nccl")
              o.worker = WorkerChoice::nccl;
+           else if (text == "none")
+             o.worker = WorkerChoice::none;
            else if (text != "auto")
              throw CLI::ValidationError("--worker",
                                         print("'%s' is not a worker; known: auto, nccl, host", text.c_str()));
          },
          "nccl: GPUs; host: host memory over TCP; auto (auto)")
       ->take_last();
+  parsed(app, "--split", o.split, parse_split, "one of 'MOD N', 'DIV N', 'AND N', 'OR N', node, rail",
+         "groups of ranks that run at the same time, each by itself: by the task's number as NCCL_TESTS_SPLIT has it, "
+         "node: each node, rail: equal places of all nodes");
   app.add_option("--label", o.label, "kept in the JSON")->take_last();
   app.option_defaults()->group("");  // hidden: for tests of the verification and the deadlines
   app.add_option_function<std::string>(
@@ -233,6 +250,7 @@ std::string contradiction(const Options& o) {
   if (o.adds_bytes() && o.step_bytes == 0 && o.max_bytes > o.min_bytes)
     return "-i: a step of 0 bytes never ends; give -f 2";
   if (o.per_iteration && o.graph) return "-I: iterations of a graph (-G) cannot be timed one by one";
+  if (o.null_stream && o.graph) return "-y: the null stream cannot be captured in a graph (-G)";
   if (o.skip > 0 && o.skip >= o.iterations)
     return print("-K: skipping %d of %d iterations leaves nothing", o.skip, o.iterations);
   if (o.duration && o.cycles != 1) return "--duration: it sets the number of cycles itself; leave -N out";

@@ -10,10 +10,11 @@
 
 #include "base/result.h"
 #include "bench/collectives.h"
+#include "bench/split.h"
 
 namespace nccltune::bench {
 
-enum class WorkerChoice { automatic, host, nccl };
+enum class WorkerChoice { automatic, host, nccl, none };  // none: start_cost.h
 
 struct Options {
   protocol::Collective collective = protocol::Collective::all_reduce;
@@ -41,7 +42,6 @@ struct Options {
   int average = 1;         // -a
   int registration = 0;    // -R
   int cta_policy = -1;     // -x
-  int device_ctas = 16;    // -V
   int memory_report = 0;   // -M
   uint64_t unalign = 0;    // -u
   int per_iteration = 0;   // -I: nccl-tests' columns for it
@@ -65,6 +65,7 @@ struct Options {
   bool data_path = true;    // read NCCL's own log
   bool algorithms = false;  // have it name the algorithm of each operation, which costs time
   WorkerChoice worker = WorkerChoice::automatic;
+  std::optional<Split> split;        // ranks in groups; absent: as the environment says
   std::string label;                 // kept in the JSON: what this run is
   std::optional<double> check_mean;  // NCCL_TESTS_MIN_BW: fails below 0.9 of it
 

@@ -148,7 +148,9 @@ std::optional<TaskRecord> unpack(std::string_view bytes) {
 uint64_t hash_options(const Options& options) {
   uint64_t hash = 14695981039346656037ull;  // FNV-1a
   bool skip = false;
-  for (const std::string& argument : options.arguments) {
+  std::vector<std::string> words = options.arguments;
+  if (options.split) words.push_back(options.split->text);  // it may come from the environment
+  for (const std::string& argument : words) {
     if (std::exchange(skip, false)) continue;
     static constexpr std::string_view kOutputs[] = {"--json", "--csv", "--out", "--label", "-J"};
     if (std::find(std::begin(kOutputs), std::end(kOutputs), argument) != std::end(kOutputs)) {

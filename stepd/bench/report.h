@@ -25,12 +25,19 @@ struct DeviceLine {
   int32_t cuda_runtime = 0, cuda_driver = 0;
 };
 
+struct GroupLine {
+  int64_t color = 0;  // what the split computes
+  std::vector<int> ranks;
+};
+
 struct RunInfo {
   std::string tool = "nccl-tune", version;  // the first line; a golden test feeds nccl-tests' own
   int32_t header_code = 0, library_code = 0;
   Options options;
-  int ranks = 1, nodes = 1;
-  uint64_t max_bytes = 0;  // in force; below options.max_bytes when memory limits it
+  int ranks = 1, nodes = 1;              // of all groups
+  std::vector<GroupLine> groups;         // empty: not split
+  int group_ranks = 1, group_nodes = 1;  // of rank 0's group, which the table speaks of; without a split as above
+  uint64_t max_bytes = 0;                // in force; below options.max_bytes when memory limits it
   std::vector<DeviceLine> devices;
   std::string job, step;  // Slurm's; "" outside
   std::string worker;     // "nccl", "host"
@@ -54,12 +61,23 @@ struct Half {
   Summary summary;  // of the samples; count 0: none
 };
 
+// What one group of a split run took.
+struct GroupHalf {
+  double seconds = 0;  // per operation, over its ranks as -a says
+  double algbw = 0, busbw = 0;
+  int64_t wrong = 0;
+};
+struct GroupRow {
+  GroupHalf out, in;
+};
+
 struct Row {
   uint64_t asked = 0, bytes = 0, elements = 0;
   std::string type, op;  // op "none" where there is none: parsers count 13 words
   int root = -1;
   Half out, in;
-  int64_t cycle = 0;  // 0-based
+  std::vector<GroupRow> groups;  // by group; empty: not split
+  int64_t cycle = 0;             // 0-based
   int64_t iterations = 0;
   std::time_t stamp = 0;
 };

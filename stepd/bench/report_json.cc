@@ -56,6 +56,8 @@ Json options_json(const Options& o) {
           {"cta_policy", o.cta_policy},
           {"unalign", o.unalign},
           {"skip", o.skip},
+          {"null_stream", o.null_stream != 0},
+          {"split", o.split ? Json(o.split->text) : Json(nullptr)},
           {"ci", optional_of(o.ci)},
           {"duration_seconds", optional_of(o.duration)},
           {"timeout_seconds", o.timeout},
@@ -86,6 +88,7 @@ Json summary_json(const Half& half) {
     first_done.push_back(sample.min_rank);
   }
   return {{"count", s.count},
+          {"settling", s.settling},
           {"min_us", s.min * 1e6},
           {"p50_us", s.p50 * 1e6},
           {"p95_us", s.p95 * 1e6},
@@ -122,10 +125,28 @@ Json half_json(const Half& half) {
           {"iterations", summary_json(half)}};
 }
 
+Json group_half_json(const GroupHalf& half) {
+  if (!(half.seconds > 0)) return nullptr;
+  return {{"time_us", half.seconds * 1e6},
+          {"algbw", number(half.algbw)},
+          {"busbw", number(half.busbw)},
+          {"wrong", half.wrong}};
+}
+
+Json groups_json(const std::vector<GroupRow>& groups) {
+  if (groups.empty()) return nullptr;
+  Json list = Json::array();
+  for (const GroupRow& group : groups)
+    list.push_back({{"out_of_place", group_half_json(group.out)}, {"in_place", group_half_json(group.in)}});
+  return list;
+}
+
 Json info_json(const RunInfo& info) {
   Json devices = Json::array(), plan = Json::object();
   for (const DeviceLine& device : info.devices) devices.push_back(device_json(device));
   for (const auto& [name, value] : info.plan) plan[name] = value;
+  Json groups = info.groups.empty() ? Json(nullptr) : Json::array();
+  for (const GroupLine& group : info.groups) groups.push_back({{"color", group.color}, {"ranks", group.ranks}});
   return {{"format", 1},
           {"tool", info.tool},
           {"version", info.version},
@@ -138,6 +159,7 @@ Json info_json(const RunInfo& info) {
           {"step", text_or_null(info.step)},
           {"ranks", info.ranks},
           {"nodes", info.nodes},
+          {"groups", groups},
           {"nccl_headers", info.header_code},
           {"nccl_library", info.library_code},
           {"max_bytes_in_force", info.max_bytes},
@@ -170,7 +192,8 @@ void JsonReporter::add(const Row& row) {
                      {"iterations", row.iterations},
                      {"time", utc(row.stamp)},
                      {"out_of_place", half_json(row.out)},
-                     {"in_place", half_json(row.in)}};
+                     {"in_place", half_json(row.in)},
+                     {"groups", groups_json(row.groups)}};
   const std::string text = (first_ ? "\n" : ",\n") + dump(json);
   first_ = false;
   // Row and tail go in one call: at no moment is the file something else than a document.

@@ -69,7 +69,8 @@ uint64_t largest_message(uint64_t free_bytes, uint64_t total_bytes, int share, b
   return std::min(of_total, of_free) / buffers;
 }
 
-Schedule schedule_of(const Options& options, const std::vector<TaskRecord>& tasks, int ranks) {
+Schedule schedule_of(const Options& options, const std::vector<TaskRecord>& tasks, const std::vector<int>& sizes) {
+  const int ranks = *std::min_element(sizes.begin(), sizes.end());  // every group has a root of these
   Schedule schedule;
   const auto refuse = [&schedule](std::string text) {
     schedule.refusal = std::move(text);
@@ -91,8 +92,9 @@ Schedule schedule_of(const Options& options, const std::vector<TaskRecord>& task
   if (info_of(options.collective).has_root && options.root >= ranks)
     return refuse(print("-r: there is no rank %d among %d", options.root, ranks));
   if (schedule.sweeps.empty()) return refuse("-d: this library has none of the datatypes that were asked for");
-  if (options.collective == protocol::Collective::hypercube && (ranks & (ranks - 1)))
-    return refuse(print("hypercube: needs a power of two of ranks, not %d", ranks));
+  if (options.collective == protocol::Collective::hypercube)
+    for (const int size : sizes)
+      if (size & (size - 1)) return refuse(print("hypercube: needs a power of two of ranks, not %d", size));
   return schedule;
 }
 

@@ -39,6 +39,7 @@ struct Schedule {
   std::vector<Sweep> sweeps;
   std::string refusal;  // why nothing can be measured, one line; "": it can
 };
-Schedule schedule_of(const Options& options, const std::vector<TaskRecord>& tasks, int ranks);
+// `sizes`: ranks of each communicator that is measured.
+Schedule schedule_of(const Options& options, const std::vector<TaskRecord>& tasks, const std::vector<int>& sizes);
 
 }  // namespace nccltune::bench

@@ -3,18 +3,21 @@
 
 #include <cstdint>
 #include <ctime>
+#include <set>
 
 #include "bench/measure.h"
 #include "bench/progress.h"
 #include "bench/text.h"
 
 namespace nccltune::bench {
-Session::Session(Options options, const Variables& environment, World& world, ChosenWorker worker, int signal_fd)
+Session::Session(Options options, const Variables& environment, World& world, ChosenWorker worker, int signal_fd,
+                 ViewNode view_node)
     : options_(std::move(options)),
       environment_(environment),
       world_(world),
       worker_(std::move(worker)),
       launch_(options_, environment_, worker_, world, signal_fd, {}),
+      view_node_(std::move(view_node)),
       began_(Clock::now()) {}
 
 void Session::keep(Row row) {
@@ -57,6 +60,7 @@ std::optional<Fault> Session::measure() {
         progress.show(size, at, sizes.size() * schedule_.sweeps.size(), sizes);
         Row row;
         if (auto fault = measurement.measure(sweep, size, cycles, row)) return fault;
+        operation_bytes_ = measurement.device_bytes();
         keep(std::move(row));
         ++at;
       }
@@ -70,7 +74,7 @@ std::optional<Fault> Session::measure() {
 }
 
 std::optional<Fault> Session::plan_work() {
-  schedule_ = schedule_of(options_, launch_.tasks(), ranks());
+  schedule_ = schedule_of(options_, launch_.tasks(), launch_.sizes());
   if (schedule_.refusal.empty()) return std::nullopt;
   return Fault{Fault::Kind::failed, -1, schedule_.refusal, "", protocol::FailureKind::usage};
 }
@@ -106,15 +110,24 @@ RunInfo Session::describe_run() const {
   info.plan = named_settings(environment_);
   int rank = 0;
   std::map<std::string, int> hosts;
+  const Groups& groups = launch_.groups();
   for (const TaskRecord& task : launch_.tasks())
     for (const WorkerRecord& w : task.workers) {
       hosts[w.host] = 1;
+      const int group = groups.empty() ? 0 : static_cast<int>(groups.color[groups.of[rank]]);
       info.devices.push_back(
-          {rank++, 0, w.pid, w.host, w.device, w.bdf, w.uuid, w.name, w.library, w.cuda_runtime, w.cuda_driver});
+          {rank++, group, w.pid, w.host, w.device, w.bdf, w.uuid, w.name, w.library, w.cuda_runtime, w.cuda_driver});
       info.header_code = w.header_code;
       info.library_code = w.library_code;
     }
-  info.nodes = std::max(world_.place().nodes, static_cast<int>(hosts.size()));
+  info.nodes = info.group_nodes = std::max(world_.place().nodes, static_cast<int>(hosts.size()));
+  info.group_ranks = launch_.sizes().front();
+  if (groups.empty()) return info;
+  for (size_t g = 0; g < groups.members.size(); ++g) info.groups.push_back({groups.color[g], groups.members[g]});
+  std::set<int> nodes;
+  for (const int member : groups.members[groups.of.front()])
+    nodes.insert(launch_.tasks()[member / options_.workers()].node);
+  info.group_nodes = static_cast<int>(nodes.size());
   return info;
 }
 

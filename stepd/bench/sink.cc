@@ -9,6 +9,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "bench/text.h"
 
@@ -23,6 +26,14 @@ bool is_stdout(const std::string& path, int stdout_fd) {
   struct stat named, out;
   return lstat(path.c_str(), &named) == 0 && fstat(stdout_fd, &out) == 0 && S_ISREG(named.st_mode) &&
          same_file(named, out);
+}
+
+// An option -o or --output, or the variable in its place: then srun's own stdout is not where the tasks' goes. Also an -o
+// of the command that it runs is taken for it: with a doubt the report gets a file of its own.
+bool redirects(const std::string& arguments, const std::string& environment) {
+  for (const std::string& argument : split(arguments, '\0'))
+    if (argument.starts_with("-o") || argument.starts_with("--out")) return true;
+  return environment.find(std::string(1, '\0') + "SLURM_STDOUTMODE=") != std::string::npos;
 }
 
 }  // namespace
@@ -79,9 +90,32 @@ Result<Sink> open_named(const std::string& path) {
   return Sink(fd, path);
 }
 
+bool is_output_of_srun(const std::string& path, const std::string& job, const std::string& proc) {
+  struct stat named;
+  if (lstat(path.c_str(), &named) != 0 || !S_ISREG(named.st_mode)) return false;
+  namespace fs = std::filesystem;
+  const auto text_of = [](const fs::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  bool any = false;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(proc, ignored)) {
+    if (entry.path().filename().string().find_first_not_of("0123456789") != std::string::npos) continue;
+    if (text_of(entry.path() / "comm") != "srun\n") continue;
+    const std::string environment = '\0' + text_of(entry.path() / "environ");
+    if (environment.find('\0' + ("SLURM_JOB_ID=" + job) + '\0') == std::string::npos) continue;
+    if (redirects(text_of(entry.path() / "cmdline"), environment)) return false;
+    struct stat out;
+    if (stat((entry.path() / "fd/1").c_str(), &out) != 0 || !same_file(named, out)) return false;
+    any = true;
+  }
+  return any;
+}
+
 Result<JobFile> open_job_file(const std::string& job, const std::string& step, int stdout_fd) {
   std::string first = "nccl_test_" + job + ".out";
-  if (is_stdout(first, stdout_fd)) return JobFile{};
+  if (is_stdout(first, stdout_fd) || is_output_of_srun(first, job)) return JobFile{};
   for (int i = -1; i < kMostNames; ++i) {
     const std::string name = i < 0    ? first
                              : i == 0 ? "nccl_test_" + job + "." + step + ".out"

@@ -8,6 +8,7 @@
 namespace nccltune::bench {
 namespace {
 
+constexpr double kStationary = 0.02;  // of the median
 constexpr size_t kSlopePoints = 300;  // 45,000 pairs: a millisecond
 
 double median(std::vector<double> values) {
@@ -31,6 +32,29 @@ double drift_of(const std::vector<double>& times) {
 }
 
 }  // namespace
+
+size_t settling_of(const std::vector<double>& times) {
+  if (times.size() < 20) return 0;
+  const size_t window = std::max<size_t>(5, times.size() / 10);
+  const auto at = [&](size_t from) {
+    const auto begin = times.begin() + static_cast<std::ptrdiff_t>(from);
+    return std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(window));
+  };
+  // Standard error of a window's median, by its median absolute deviation (1.4826 and 1.2533: of a normal
+  // distribution).
+  const auto error_of = [&](std::vector<double> values) {
+    const double middle = median(values);
+    for (double& value : values) value = std::abs(value - middle);
+    return 1.4826 * 1.2533 * median(std::move(values)) / std::sqrt(static_cast<double>(window));
+  };
+  size_t out = 0;
+  for (; out + window <= times.size() / 2; out += window) {
+    const double here = median(at(out)), next = median(at(out + window));
+    const double scatter = std::hypot(error_of(at(out)), error_of(at(out + window)));
+    if (std::abs(here - next) <= std::max(kStationary * next, 3 * scatter)) break;
+  }
+  return out;
+}
 
 double percentile(const std::vector<double>& sorted, double p) {
   const double n = static_cast<double>(sorted.size());
@@ -70,10 +94,16 @@ std::optional<double> Summary::relative_half_width() const {
   return (median_interval->second - median_interval->first) / 2 / p50;
 }
 
-bool Summary::drifts() const { return std::abs(drift) > std::max(0.02, 2 * relative_half_width().value_or(0)); }
+bool Summary::drifts() const { return std::abs(drift) > std::max(kStationary, 2 * relative_half_width().value_or(0)); }
 
-Summary summarise(const std::vector<protocol::Sample>& samples, size_t skip, int ranks) {
+Summary summarise(const std::vector<protocol::Sample>& samples, size_t skip, int ranks, bool settle) {
   Summary summary;
+  if (settle) {
+    std::vector<double> all;
+    for (size_t i = skip; i < samples.size(); ++i) all.push_back(samples[i].max_seconds);
+    summary.settling = settling_of(all);
+    skip += summary.settling;
+  }
   std::vector<double> times, shortest, spread;
   std::map<int, size_t> last_arrivals;
   for (size_t i = skip; i < samples.size(); ++i) {

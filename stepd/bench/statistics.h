@@ -28,6 +28,7 @@ struct Summary {
   double p99_nearest = 0;                                    // of any count: what the -I columns of nccl-tests show
   double cv = 0;                                             // population standard deviation over mean
   std::optional<std::pair<double, double>> median_interval;  // 95 %
+  size_t settling = 0;    // leading samples that were left out: the times had not settled
   double drift = 0;       // (median of the last third - of the first) / of the first; 0 below 6 samples
   double slope = 0;       // Theil-Sen, of the median, over the whole run
   double network = 0;     // median over iterations of the minimum over ranks: from the last arrival on
@@ -41,7 +42,13 @@ struct Summary {
   std::optional<double> relative_half_width() const;
 };
 
-// `skip` leading samples are left out (-K). `ranks` is the size of the communicator. count 0: nothing left.
-Summary summarise(const std::vector<protocol::Sample>& samples, size_t skip, int ranks);
+// How many leading values to leave out until the times are stationary: windows of a tenth (at least 5), from the front,
+// as long as the medians of one window and the next differ by more than 2 % and by more than their own scatter
+// explains. At most half; 0 below 20 values, of which none can be spared.
+size_t settling_of(const std::vector<double>& times);
+
+// `skip` leading samples are left out (-K), and those of `settling_of` where `settle`. `ranks` is the size of the
+// communicator. count 0: nothing left.
+Summary summarise(const std::vector<protocol::Sample>& samples, size_t skip, int ranks, bool settle = true);
 
 }  // namespace nccltune::bench

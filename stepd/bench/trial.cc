@@ -6,6 +6,7 @@
 #include "bench/data_path.h"
 #include "bench/measure.h"
 #include "bench/outcome.h"
+#include "bench/rank_path.h"
 #include "bench/text.h"
 #include "bench/trouble.h"
 
@@ -124,7 +125,7 @@ std::optional<Fault> TrialRunner::measure(Launch& launch, const Options& base, c
   for (const Work& work : works) {
     if (work.sizes.empty()) return refusal("no size is to be measured");
     options.push_back(options_for(base, work));
-    schedules.push_back(schedule_of(options.back(), launch.tasks(), launch.ranks()));
+    schedules.push_back(schedule_of(options.back(), launch.tasks(), launch.sizes()));
     if (!schedules.back().refusal.empty()) return refusal(schedules.back().refusal);
     max_bytes = std::max(max_bytes, schedules.back().max_bytes);
   }
@@ -167,7 +168,9 @@ void TrialRunner::settle(Launch& launch, std::optional<Fault> fault, double long
     own.seconds = seconds_since(began);
     if (!launch.log_files().empty()) {
       const DataPath path = read_data_path(launch.log_files().front());
-      own.data_path = describe_data_path(path, launch.environment());
+      for (const std::string& fault : judge(0, path, {}, "", launch.environment()).faults)
+        own.data_path.push_back("WARNING: " + fault);
+      for (std::string& line : describe_data_path(path)) own.data_path.push_back(std::move(line));
       own.settings.assign(path.settings.begin(), path.settings.end());
     }
   }

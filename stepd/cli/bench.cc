@@ -3,6 +3,7 @@
 
 #include "bench/options.h"
 #include "bench/session.h"
+#include "cli/bench_node.h"
 #include "cli/commands.h"
 
 namespace nccltune::cli {
@@ -13,7 +14,7 @@ int bench(int argc, char** argv) {
     std::fputs(parsed.text.c_str(), parsed.status == exit_ok ? stdout : stderr);
     return parsed.status;
   }
-  return nccltune::bench::run_bench(*parsed.options);
+  return nccltune::bench::run_bench(*parsed.options, view_node);
 }
 
 }  // namespace nccltune::cli

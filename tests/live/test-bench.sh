@@ -130,3 +130,132 @@ test_compare_plan_with_none() {
     fail "exit status 0 without a plan"
   has "$(cat stderr)" 'NCCLTUNE_SET is empty'
 }
+
+# The "Group" of each rank, in one line.
+groups() { sed -n 's/^#  Rank .* Group *\([0-9]*\) .*/\1/p' "$1" | paste -sd' '; }
+
+test_split_communicators_as_nccl_tests_has_them() {
+  need_bench
+  NCCL_TESTS_SPLIT='MOD 2' timeout 60 srun -N2 --ntasks-per-node=2 --mpi=pmix nccl-tune bench all_gather -b 4K -e 8K -f 2 \
+    -n 5 --json split.json >out 2>stderr || fail "exit status $?: $(cat out stderr)"
+  want "groups" "0 1 0 1" "$(groups out)"
+  want "wrong elements" 0 "$(rows out | awk '{ print $9; print $13 }' | sort -u | paste -sd' ')"
+  # A group has two ranks: each gathers halves of 4096 bytes.
+  want "elements per rank" "512 1024" "$(rows out | awk '{ print $2 }' | paste -sd' ')"
+  has "$(cat out)" '^# split in 2 groups \(MOD 2\)'
+  has "$(cat out)" '^# +[01] +2 +[0-9.]+ +[0-9.]+ +[0-9]+%  (0,2|1,3) '
+  want "groups in the JSON" "[[0, 2], [1, 3]] 2 2" "$(python3 -c 'import json; d = json.load(open("split.json"))
+print([g["ranks"] for g in d["groups"]], *[len(r["groups"]) for r in d["rows"]])')"
+}
+
+test_split_by_name_and_by_mask() {
+  need_bench
+  timeout 60 srun -N2 --ntasks-per-node=2 --mpi=pmix nccl-tune bench -b 1K -e 1K -n 2 --split node >out 2>stderr ||
+    fail "exit status $?: $(cat out stderr)"
+  want "groups" "0 0 1 1" "$(groups out)"
+  NCCL_TESTS_SPLIT_MASK=0x2 timeout 60 srun -N2 --ntasks-per-node=2 --mpi=pmix nccl-tune bench reduce -r -1 -b 1K -e 1K \
+    -n 2 >out 2>stderr || fail "exit status $?: $(cat out stderr)"
+  want "groups" "0 0 2 2" "$(groups out)"
+  want "roots" "0 1" "$(rows out | awk '{ print $5 }' | paste -sd' ')"
+}
+
+test_wrong_data_of_a_group_is_named_by_the_worlds_rank() {
+  need_bench
+  timeout 60 srun -N2 --ntasks-per-node=2 --mpi=pmix nccl-tune bench -b 1K -e 1K -n 2 --split rail \
+    --inject-fault flip:3:5 >out 2>stderr
+  want "exit status" 4 $?
+  has "$(cat out)" 'first: rank 3 .*element 5'
+}
+
+test_nonsense_of_a_split_is_refused() {
+  need_bench
+  NCCL_TESTS_SPLIT='MOD 0' srun -N1 --mpi=pmix nccl-tune bench -b 1K -e 1K >out 2>stderr
+  want "exit status" 2 $?
+  has "$(cat stderr)" "NCCL_TESTS_SPLIT: 'MOD 0' is no split"
+}
+
+test_several_workers_in_a_task_twice() {
+  need_bench
+  local job
+  batch -N1 >out <<'SCRIPT'
+#!/bin/bash
+echo "$SLURM_JOB_ID" >job
+srun --mpi=pmix nccl-tune bench alltoall -g 3 -b 3K -e 3K -n 2
+srun --mpi=pmix nccl-tune bench -t 2 -g 2 -b 2K -e 2K -n 2
+SCRIPT
+  job=$(cat job)
+  want_report_of_alltoall "nccl_test_$job.out" 3
+  want_report "nccl_test_$job.1.out" 2048
+  want "ranks" 4 "$(grep -cE '^#  Rank' "nccl_test_$job.1.out")"
+  has "$(cat "nccl_test_$job.1.out")" '^# nThread 2 nGpus 2 '
+}
+
+want_report_of_alltoall() { # FILE RANKS
+  want "sizes" 3072 "$(sizes "$1")"
+  want "ranks" "$2" "$(grep -cE '^#  Rank' "$1")"
+  has "$(cat "$1")" '^# Out of bounds values : 0 OK$'
+}
+
+test_the_jobs_own_output_is_the_report() {
+  need_bench
+  local job
+  cat >script <<'SCRIPT'
+#!/bin/bash
+echo before
+srun --mpi=pmix nccl-tune bench -b 1K -e 1K -n 2
+echo after
+SCRIPT
+  job=$(sbatch --parsable --wait -N1 --output=nccl_test_%j.out script) || fail "sbatch: $(cat nccl_test_*)"
+  want "reports" "nccl_test_$job.out" "$(echo nccl_test_*)"
+  want "what the script wrote" "before after" "$(grep -E '^(before|after)$' "nccl_test_$job.out" | paste -sd' ')"
+  want "tables" 1 "$(grep -c '^# Collective test starting' "nccl_test_$job.out")"
+  want_report "nccl_test_$job.out" 1024
+}
+
+test_the_jobs_own_output_is_kept_where_srun_goes_elsewhere() {
+  need_bench
+  local job
+  cat >script <<'SCRIPT'
+#!/bin/bash
+echo before
+srun --mpi=pmix --output=elsewhere nccl-tune bench -b 1K -e 1K -n 2
+SCRIPT
+  job=$(sbatch --parsable --wait -N1 --output=nccl_test_%j.out script) || fail "sbatch: $(cat nccl_test_*)"
+  want "the script's output" before "$(grep -v '^nccl-tune: ' "nccl_test_$job.out")"
+  want_report "nccl_test_$job.0.out" 1024
+}
+
+# Workers that tell what NCCL would, on ranks of two nodes: rank 0 by the HCA beside its GPU, rank 1 by another one and
+# through host memory.
+test_the_data_path_of_every_rank_is_judged_by_its_node() {
+  need_bench
+  mkdir workers
+  ln -s "$top/tests/fake/bench_worker.py" workers/nccl-tune-worker-nccl
+  cat >task <<'TASK'
+#!/bin/bash
+read -r FAKE_BDF near other < <(nccl-tune plan --tasks 4 --json 2>/dev/null | python3 -c '
+import json, sys
+tasks = json.load(sys.stdin)["tasks"]
+print(tasks[0]["gpus"][0], tasks[0]["hcas"][0], next(h for t in tasks for h in t["hcas"] if h not in tasks[0]["hcas"]))')
+used=$near gdr=/GDRDMA
+[ "$SLURM_PROCID" = 0 ] || used=$other gdr=
+FAKE_LOG=$PWD/log.$SLURM_PROCID
+cat >"$FAKE_LOG" <<LOG
+h:1:1 [0] NCCL INFO NET/IB : Using [0]$used:1/RoCE [RO]; OOB eth0:10.0.0.1<0>
+h:1:1 [0] NCCL INFO Using network IB
+h:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0$gdr
+LOG
+echo "$SLURM_PROCID $used $near" >"picked.$SLURM_PROCID"
+export FAKE_BDF FAKE_LOG NCCLTUNE_WORKER_DIR=$PWD/workers
+exec nccl-tune bench --worker nccl -b 1K -e 1K -M 1
+TASK
+  chmod +x task
+  srun -N2 --mpi=pmix ./task >out 2>stderr || fail "exit status $?: $(cat out stderr)"
+  read -r _ used near <picked.1
+  lacks "$(cat out)" 'WARNING: rank 0'
+  has "$(cat out)" "WARNING: rank 1 \(fakehost-1, GPU .*used $used:1; the plan's for this GPU: $near"
+  has "$(cat out)" "WARNING: rank 1 \(fakehost-1, .*without GPUDirect RDMA"
+  has "$(cat out)" 'data path of all 2 ranks: IB'
+  # The fake worker of rank R takes R + 1, R + 2 and R + 3 MB: the report has the most of any rank.
+  has "$(cat out)" '^# GPU memory usage     : Initialization 2.00 MB \| User-Allocated 3.00 MB \| Collective 4.00 MB \| Total  9.00 MB$'
+}

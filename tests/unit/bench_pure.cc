@@ -181,7 +181,9 @@ TEST(BenchOptions, InvalidValuesAreErrorsThatNameTheOption) {
       {{"-D", "1"}, "--device"},         {{"--ci", "nope"}, "--ci"},
       {{"--worker", "tpu"}, "--worker"}, {{"-b", "2M", "-e", "1M"}, "-b"},
       {{"-I", "1", "-G", "1"}, "-I"},    {{"all_scatter"}, "all_scatter"},
-      {{"--nonsense"}, "--nonsense"},    {{"-i", "0", "-b", "1", "-e", "2"}, "-i"}};
+      {{"--nonsense"}, "--nonsense"},    {{"-i", "0", "-b", "1", "-e", "2"}, "-i"},
+      {{"-y", "1", "-G", "2"}, "-y"},    {{"-V", "32"}, "--device_cta_count"},
+      {{"--split", "MOD 0"}, "--split"}, {{"-p", "2"}, "--parallel_init"}};
   for (const auto& [arguments, names] : cases) {
     const auto parsed = parse(arguments);
     EXPECT_FALSE(parsed.options) << names;
@@ -190,6 +192,11 @@ TEST(BenchOptions, InvalidValuesAreErrorsThatNameTheOption) {
     EXPECT_TRUE(parsed.text.starts_with("nccl-tune: bench: ")) << parsed.text;
     EXPECT_EQ(std::count(parsed.text.begin(), parsed.text.end(), '\n'), 1) << parsed.text;
   }
+}
+
+TEST(BenchOptions, WhatBelongsToTheDeviceApiIsTakenWhereItChangesNothing) {
+  EXPECT_TRUE(parse({"-D", "0", "-V", "16", "-p", "1", "-y", "1", "-M", "1"}).options);
+  EXPECT_NE(parse({"-D", "2"}).text.find("-R 2 -D 2"), std::string::npos) << parse({"-D", "2"}).text;
 }
 
 TEST(BenchOptions, HelpAndListAreNoErrors) {
@@ -254,6 +261,42 @@ TEST(BenchStatistics, Percentiles) {
   EXPECT_EQ(percentile(values, 0.99), 20);
   EXPECT_EQ(percentile(values, 0.5), 10);
   EXPECT_EQ(percentile({7}, 0.01), 7);
+}
+
+// Times with a scatter of about 1 %, of which the first `slow` are longer by a fifth.
+std::vector<double> warming(size_t count, size_t slow) {
+  std::vector<double> times;
+  for (size_t i = 0; i < count; ++i)
+    times.push_back(100e-6 * (1 + 0.01 * static_cast<double>(i * 7919 % 13) / 13) * (i < slow ? 1.2 : 1));
+  return times;
+}
+
+TEST(BenchStatistics, LeadingTimesThatHaveNotSettledAreLeftOut) {
+  EXPECT_EQ(settling_of(warming(19, 5)), 0u) << "too few to spare any";
+  EXPECT_EQ(settling_of(warming(100, 0)), 0u);
+  EXPECT_EQ(settling_of(warming(100, 10)), 10u);
+  EXPECT_EQ(settling_of(warming(40, 5)), 5u);
+  EXPECT_LE(settling_of(warming(100, 90)), 50u) << "never more than half";
+  // A trend without end is no warm-up: it stays a drift.
+  std::vector<double> climbing, noisy;
+  for (int i = 0; i < 100; ++i) climbing.push_back(100e-6 * (1 + 0.001 * i));
+  EXPECT_EQ(settling_of(climbing), 0u);
+  // Where single times differ by a half, the medians of two windows differ by chance.
+  for (int i = 0; i < 100; ++i) noisy.push_back(100e-6 * (1 + 0.5 * (i * 7919 % 101) / 101.0));
+  EXPECT_EQ(settling_of(noisy), 0u);
+}
+
+TEST(BenchStatistics, SummaryCountsWhatSettlingLeavesOut) {
+  std::vector<protocol::Sample> samples;
+  for (const double time : warming(100, 10)) samples.push_back({time, time, 0, 0});
+  const Summary trimmed = summarise(samples, 0, 1), whole = summarise(samples, 0, 1, false);
+  EXPECT_EQ(trimmed.settling, 10u);
+  EXPECT_EQ(trimmed.count, 90u);
+  EXPECT_LT(trimmed.max, 102e-6);
+  EXPECT_FALSE(trimmed.drifts());
+  EXPECT_EQ(whole.settling, 0u);
+  EXPECT_EQ(whole.count, 100u);
+  EXPECT_GT(whole.max, 119e-6);
 }
 
 TEST(BenchStatistics, SummaryNamesTheLateRank) {

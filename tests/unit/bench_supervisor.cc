@@ -2,6 +2,7 @@
 // The supervisor against a worker that dies, hangs or talks nonsense (tests/fake/bench_worker.py), and the parts of it
 // that need no process.
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -318,8 +319,9 @@ TEST(BenchDataPath, ReadsTheLog) {
   EXPECT_EQ(path.net_gdr, 1);
   EXPECT_EQ(path.p2p, 1);
   EXPECT_TRUE(path.nvls);
-  const std::string lines = join(describe_data_path(path, {}), "\n");
-  EXPECT_TRUE(contains(lines, "WARNING: 1 of 2 network channels are staged")) << lines;
+  EXPECT_THAT(path.used_devices, testing::ElementsAre("mlx5_0:1/IB", "mlx5_1:1/RoCE"));
+  const std::string lines = join(describe_data_path(path), "\n");
+  EXPECT_TRUE(contains(lines, "data path of rank 0: IB, 1 of 2 channels with GPUDirect RDMA")) << lines;
   EXPECT_TRUE(contains(lines, "NCCL warns: something is off")) << lines;
 }
 
@@ -337,16 +339,6 @@ TEST(BenchDataPath, TheTellingLinesAreWarningsAndTheLastOfTheOthers) {
   EXPECT_EQ(telling_lines(log, 1).size(), 1u);
   EXPECT_EQ(telling_lines(log, 9).size(), 4u);
   EXPECT_TRUE(telling_lines("", 3).empty());
-}
-
-TEST(BenchDataPath, SocketsDespiteHcasIsAWarning) {
-  const DataPath path = parse_data_path(
-      "x NCCL INFO NET/IB : No device found.\nx NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\nx NCCL INFO Using "
-      "network Socket\n"
-      "x NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0\n");
-  const auto lines = describe_data_path(path, {{"NCCL_IB_HCA", "=mlx5_0:1"}});
-  ASSERT_FALSE(lines.empty());
-  EXPECT_TRUE(lines[0].starts_with("WARNING: NCCL went over TCP sockets")) << lines[0];
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ class JobOutput : public testing::Test {
     write(folder / "cmdline", command + '\0' + arguments + '\0');
     write(folder / "environ", "HOME=/root" + std::string(1, '\0') + "SLURM_JOB_ID=" + job + std::string(1, '\0') +
                                   "A=b" + std::string(1, '\0'));
+    fs::remove(folder / "fd/1");
     fs::create_symlink(folder_ / output, folder / "fd/1");
   }
   bool found() { return is_output_of_srun(folder_ / "nccl_test_7.out", "7", folder_ / "proc"); }

@@ -29,8 +29,8 @@ want() { # WHAT EXPECTED FOUND, words in lines
 }
 
 help=$(nccl-tune bench --help) || { echo "completion: no nccl-tune in $O"; echo '0 passed, 1 failed'; exit 1; }
-# "  -b,--minbytes TEXT   smallest size (32M)": all names in front of the first blank.
-options=$(awk '/^ +-/ { n = split($1, names, ","); for (i = 1; i <= n; i++) print names[i] }' <<<"$help" | sort)
+# "  -b,--minbytes TEXT   smallest size (32M)", "  --no-progress{false}   ...": all names in front of the first blank.
+options=$(awk '/^ +-/ { gsub(/\{[^}]*\}/, "", $1); n = split($1, names, ","); for (i = 1; i <= n; i++) print names[i] }' <<<"$help" | sort)
 list=$(nccl-tune bench --list)
 words() { tr -d , <<<"$1" | tr ' ' '\n' | sort; }
 

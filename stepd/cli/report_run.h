@@ -72,7 +72,9 @@ struct Reading {
   std::vector<RefusedLine> refused;  // at most 100 are kept
   int refused_in_all = 0;
 
-  bool empty() const { return runs.empty() && topology.is_null() && plan.is_null() && findings.is_null() && pairs.is_null(); }
+  bool empty() const {
+    return runs.empty() && topology.is_null() && plan.is_null() && findings.is_null() && pairs.is_null();
+  }
   void refuse(int line, std::string_view text, std::string why);
 };
 
@@ -83,8 +85,8 @@ Reading read_report_file(const std::string& file, const std::string& text);
 // time stamp before each line, NCCL's log between the lines, and several collectives in a file.
 void read_nccl_tests(const std::string& text, Reading& reading);
 
-// A document of nccl-tune bench, topo, plan or check, nccl-tests -J, a line of rccl-tests' JSON or of nccl-tune pairs. False: none of
-// these.
+// A document of nccl-tune bench, topo, plan or check, nccl-tests -J, a line of rccl-tests' JSON or of nccl-tune pairs.
+// False: none of these.
 bool read_json_document(const nlohmann::ordered_json& json, Reading& reading);
 
 // Fills what the file did not tell and the figures do.

@@ -59,7 +59,8 @@ void read_locality(const Root& root, const std::string& at, const Node& node, Pc
   const auto numa = lines[0] ? parse_int(*lines[0], 0, CpuSet::kMaxId) : std::nullopt;
   if (numa) device.numa_node = static_cast<int>(*numa);
   // For a device of a known NUMA node the kernel lists that node's CPUs: no need to ask again.
-  const auto known = std::find_if(node.numa.begin(), node.numa.end(), [&](const NumaNode& n) { return n.id == numa; });
+  const auto known = std::find_if(node.numa.begin(), node.numa.end(),
+                                  [id = device.numa_node.value_or(-1)](const NumaNode& n) { return n.id == id; });
   if (known != node.numa.end() && !known->cpus.empty()) {
     device.local_cpus = known->cpus;
   } else if (const auto list = root.read_line(at + "/local_cpulist")) {

@@ -262,6 +262,13 @@ TEST(Kept, NothingIsExportedTwice) {
   for (const EnvSetting& setting : plan.env) EXPECT_TRUE(names.insert(setting.name).second) << setting.name;
 }
 
+// An empty NCCL_IB_HCA means something else to NCCL than none.
+TEST(Kept, NothingIsExportedEmpty) {
+  std::vector<KeptSetting> kept;
+  const Node node = fabric().node;
+  EXPECT_THAT(without_kept(node, {}, {}, {{"NCCL_IB_HCA", "", "a.rule", "why"}}, kept), ::testing::IsEmpty());
+}
+
 // ---- lint
 
 std::string lint(const NodeBuilder& machine, const std::string& name, const std::string& value) {

@@ -187,12 +187,27 @@ TEST(TaskGpus, UuidsAndMig) {
   const TaskPlan plan = plan_of(machine, step_of(1, ""), task_of(0, env));
   EXPECT_THAT(plan.gpus, IsEmpty());
   EXPECT_FALSE(plan.cpus);
-  EXPECT_THAT(notes_of(plan.notes, "task 0"), HasSubstr("MIG"));
+  EXPECT_THAT(notes_of(plan.notes, "task 0"), HasSubstr("names a MIG instance"));
+}
+
+TEST(TaskGpus, TwoVariablesOfATaskThatDisagree) {
+  const Environment env = {{"CUDA_VISIBLE_DEVICES", "0"}, {"SLURM_STEP_GPUS", "1"}};
+  EXPECT_THAT(plan_of(four_gpus(), step_of(1, ""), task_of(0, env)).gpus, IsEmpty());
+}
+
+TEST(TaskGpus, ABoundTaskHasAllThatItSees) {
+  Environment env = {{"CUDA_VISIBLE_DEVICES", "0,1"}};
+  EXPECT_THAT(plan_of(four_gpus(), step_of(2, "0,1,2,3"), task_of(0, env)).gpus, ElementsAre(kGpu[0]));
+  env["SLURMD_TRES_BIND"] = "gres/gpu:mask:3,3";
+  EXPECT_THAT(plan_of(four_gpus(), step_of(2, "0,1,2,3"), task_of(0, env)).gpus, ElementsAre(kGpu[0], kGpu[1]));
 }
 
 TEST(TaskGpus, NoGpuForTheTask) {
   for (const char* value : {"", "NoDevFiles", "-1"})
-    EXPECT_THAT(plan_of(four_gpus(), step_of(1, ""), task_of(0, {{"CUDA_VISIBLE_DEVICES", value}})).gpus, IsEmpty());
+    EXPECT_THAT(
+        notes_of(plan_of(four_gpus(), step_of(1, ""), task_of(0, {{"CUDA_VISIBLE_DEVICES", value}})).notes, "task 0"),
+        HasSubstr("gives the task no GPU"))
+        << value;
   EXPECT_THAT(plan_of(four_gpus(), step_of(1, "0"), task_of(0, slurm("7"))).gpus, IsEmpty());
   EXPECT_THAT(plan_of(four_gpus(), step_of(1, "0"), task_of(0, slurm("99999999999999999999"))).gpus, IsEmpty());
 }

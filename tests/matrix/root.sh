@@ -20,6 +20,7 @@ enter() {
     mount -t tmpfs -o mode=755 dev "$root/dev" && mkdir "$root/dev/shm" "$root/dev/pts" &&
     mount -t tmpfs -o mode=1777 shm "$root/dev/shm" && mount -t devpts -o newinstance,ptmxmode=666 pts "$root/dev/pts" &&
     for n in null zero full random urandom tty; do cp -a /dev/$n "$root/dev/"; done &&
+    { [ ! -e /dev/fuse ] || cp -a /dev/fuse "$root/dev/"; } &&
     ln -s pts/ptmx "$root/dev/ptmx" && ln -s /proc/self/fd "$root/dev/fd" && mkdir -p "$root/tmp" &&
     exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TERM=dumb \
       DEBIAN_FRONTEND=noninteractive "$@"' enter "$root" "$@"

@@ -58,7 +58,7 @@ step() {
   shift 2
   file=$log/$release.${what//[^a-z0-9+]/-}
   # shellcheck disable=SC2016
-  enter "$root" bash -c 'cd /src && exec "$@"' step "$@" >"$file" 2>&1
+  enter "$root" bash -c 'cd /src && "$@"; exit $?' step "$@" >"$file" 2>&1
   rc=$?
   line=$(grep -aE '^[0-9]+ passed' "$file" | tail -n 1)
   [ -n "$line" ] || line=$(awk '/^\[  PASSED  \]/ { p = $4 } /^\[  FAILED  \] [0-9]+ test/ { f = $4 } /^\[  SKIPPED \] [0-9]+ test/ { s = $4 }
@@ -72,11 +72,18 @@ step() {
   return "$rc"
 }
 
-# The working tree as it stands, what git ignores left out. What was built there before stays: make sees what changed.
+# The working tree as it stands, what git ignores left out. What was built there before stays, so a file that has not
+# changed keeps its time, and one that has gets today's: make goes by that.
 copy_tree() { # ROOT
+  local file
   mkdir -p "$1/src"
-  find "$1/src" -mindepth 1 -maxdepth 1 ! -name 'build*' -exec rm -rf {} +
-  (cd "$top" && git ls-files -z --cached --others --exclude-standard | xargs -0 ls -d 2>/dev/null | tar -cf - -T -) | tar -xf - -C "$1/src"
+  (cd "$top" && git ls-files -z --cached --others --exclude-standard) | while IFS= read -r -d '' file; do
+    [ -e "$top/$file" ] || continue
+    cmp -s "$top/$file" "$1/src/$file" || install -D -m "$(stat -c %a "$top/$file")" "$top/$file" "$1/src/$file"
+  done
+  find "$1/src" -mindepth 1 -path "$1/src/build*" -prune -o -type f -print0 | while IFS= read -r -d '' file; do
+    [ -e "$top/${file#"$1/src/"}" ] || rm "$file"
+  done
 }
 
 version_of() { # RELEASE PACKAGE

@@ -10,7 +10,7 @@ O=${1:-${O:-build}}
 [ $# = 0 ] || shift
 [ $# != 0 ] || set -- 2 4 8 16 32 64 128 256 512
 command -v mpirun >/dev/null || { echo 'start_cost: no mpirun (openmpi-bin)' >&2; exit 3; }
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PMIX_MCA_gds=hash
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 echo "$(nproc) CPUs; times in ms, each the most of any task"
 printf '%6s %6s %8s %10s %10s %10s %10s %10s %10s %10s\n' tasks nodes record records init put fence read judge wall
 for count; do

@@ -57,6 +57,11 @@ std::optional<std::string> Alarm::heard() {
   return shared_->heard;
 }
 
+bool Alarm::heard_of_loss() {
+  const auto text = heard();
+  return text && text->starts_with(kLostMark);
+}
+
 void Alarm::watch(bool on) {
   const Place& place = world_.place();
   if (place.size == 1) return;

@@ -15,6 +15,9 @@
 
 namespace nccltune::bench {
 
+// Before the text of an alarm that says that a task comes to no further fence: its supervisor is gone.
+inline constexpr char kLostMark[] = "lost: ";
+
 // The tasks that task `rank` of `size` asks: its parent and its children. Pure.
 std::vector<int> alarm_neighbours(int rank, int size);
 
@@ -32,6 +35,8 @@ class Alarm {
   // Readable once an alarm of another task has come.
   int fd() const { return event_; }
   std::optional<std::string> heard();
+  // A task comes to no further fence.
+  bool heard_of_loss();
 
  private:
   struct Shared;

@@ -2,6 +2,7 @@
 // The end of a session: who is in which state when something broke, the verdict, the reports, the exit status.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -23,10 +24,7 @@ namespace {
 
 enum Exit { ok = 0, below = 1, usage = 2, cannot_run = 3, wrong_data = 4, rank_died = 5 };
 
-constexpr const char* kStateKey = "state";
-constexpr const char* kDoneKey = "done";
 constexpr const char* kEndKey = "end";
-constexpr double kGatherSeconds = 12;  // for all states together
 
 void say(const std::string& text) { std::fprintf(stderr, "nccl-tune: %s\n", text.c_str()); }
 
@@ -69,6 +67,8 @@ void Session::open_reports() {
     if (file && !file->note.empty()) say(file->note);
     if (file && file->sink) sinks.push_back(std::move(*file->sink));
   }
+  world_.slate().write(Slate::table, sinks.size() > 1 ? sinks.back().name() : "");
+  world_.slate().write(Slate::document, options_.json);
   reporters_.push_back(std::make_unique<TextReporter>(std::move(sinks)));
   if (!options_.json.empty()) {
     auto sink = open_named(options_.json);
@@ -86,21 +86,6 @@ void Session::open_reports() {
   }
 }
 
-// Rank 0: what all tasks say of themselves.
-std::vector<std::string> Session::gather_states(const std::string& own) {
-  const Deadline deadline = in_seconds(kGatherSeconds);
-  std::vector<std::optional<std::string>> states;
-  for (int task = 0; task < world_.place().size; ++task) {
-    if (task == world_.place().rank) {
-      states.emplace_back(own);
-      continue;
-    }
-    auto got = world_.get(task, kStateKey, std::min(deadline, in_seconds(3)));
-    states.push_back(got ? *got : std::nullopt);
-  }
-  return summarise_states(states, options_.workers());
-}
-
 void Session::tell_trouble(const Fault& fault, Ending& ending) {
   std::vector<std::string> lines = split(fault.text, '\n');
   if (!fault.remedy.empty()) lines.back() += "; " + fault.remedy;
@@ -116,19 +101,20 @@ void Session::tell_trouble(const Fault& fault, Ending& ending) {
     return;
   }
   if (reports()) {
-    std::vector<std::string> states = gather_states(state);
-    if (!states.empty()) ending.trouble.lines = std::move(states);
+    const auto states = gather_states(world_, state);
+    lost_ = std::find(states.begin(), states.end(), std::nullopt) != states.end();
+    if (auto summary = summarise_states(states, options_.workers(), hosts_of(world_)); !summary.empty())
+      ending.trouble.lines = std::move(summary);
     if (!fault.remedy.empty() && ending.trouble.lines.front().starts_with(fault.text))
       ending.trouble.lines.front() += "; " + fault.remedy;
     for (const std::string& line : ending.trouble.lines) say(line);
-    if (!world_.put(kDoneKey, "1")) world_.commit();
     return;
   }
   if (!world_.put(kStateKey, state)) world_.commit();
-  // A launcher ends the others once one task fails: rank 0 needs the time to write.
-  const auto told = world_.get(0, kDoneKey, in_seconds(kGatherSeconds + 5));
-  if (own && (!told || !*told))
-    for (const std::string& line : lines) say(line);
+  // Without its keeper this process is nobody's: what the launcher ends does not include it.
+  if (fault.kind == Fault::Kind::orphaned || wait_for_release(world_, kDoneKey)) return;
+  lost_ = true;
+  for (const std::string& line : speak_for_rank_0(world_, state, options_.workers())) say(line);
 }
 
 void Session::judge_rows(Ending& ending) const {
@@ -219,6 +205,10 @@ int Session::conclude(std::optional<Fault> fault) {
     ending.exit_status = status;
     for (const auto& reporter : reporters_) reporter->finish(ending);
   }
+  std::fflush(nullptr);
+  if (fault && reports()) release_others(world_);
+  // A launcher waits for a node that is cut off, unless the step is ended.
+  if (lost_) world_.abort(status, "");
   return status;
 }
 

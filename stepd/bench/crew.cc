@@ -9,7 +9,9 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <thread>
 
+#include "bench/keeper.h"
 #include "bench/text.h"
 
 namespace nccltune::bench {
@@ -50,6 +52,11 @@ std::string process_state(pid_t pid) {
   return where.empty() || where == "0" ? "" : "in " + where;
 }
 
+bool is_effect(const Fault& fault) {
+  return fault.kind == Fault::Kind::failed &&
+         (fault.failure == protocol::FailureKind::transport || fault.failure == protocol::FailureKind::timeout);
+}
+
 }  // namespace
 
 Crew::Crew(World& world, Alarm& alarm, int signal_fd, int first_rank, int per_task, std::string store)
@@ -71,6 +78,7 @@ std::optional<Fault> Crew::start(const std::vector<WorkerProcess::Start>& worker
     member.since = Clock::now();
     members_.push_back(std::move(member));
   }
+  note_state();
   return std::nullopt;
 }
 
@@ -87,6 +95,20 @@ std::string Crew::state_of(int i) const {
   text += print(" for %.0f s", seconds_since(member.since));
   const std::string process = process_state(member.process->pid());
   return process.empty() ? text : text + " (" + process + ")";
+}
+
+// For who tells it in our place.
+void Crew::note_state() {
+  std::string text;
+  for (const Member& member : members_)
+    text += print("R\t%d\t%s\t%s: %s%s%s\n", member.rank, member.phase.c_str(), world_.place().hostname.c_str(),
+                  member.phase.c_str(), work_.empty() ? "" : " of ", work_.c_str());
+  world_.slate().write(Slate::state, text);
+}
+
+void Crew::describe_work(const std::string& work) {
+  work_ = work;
+  note_state();
 }
 
 Crew::Answers Crew::ask_all(protocol::Kind kind, const std::string& payload, protocol::Kind expected, double patience) {
@@ -116,6 +138,8 @@ Crew::Answers Crew::ask(protocol::Kind kind, const std::vector<std::optional<std
     if (!answers.fault) answers.fault = look_at_ends();
     if (!answers.fault) answers.fault = look_at_clock(patience);
   }
+  if (answers.fault && is_effect(*answers.fault))
+    if (auto death = find_death()) answers.fault = std::move(death);
   alarm_.watch(false);
   for (Member& member : members_) answers.of.push_back(std::move(member.answer));
   return answers;
@@ -185,10 +209,13 @@ std::optional<Fault> Crew::wait_for_events(int milliseconds, protocol::Kind expe
     waits.push_back({member.process->reply_fd(), POLLIN, 0});
     waits.push_back({member.process->output_fd(), POLLIN, 0});
   }
+  world_.slate().beat();
   if (::poll(waits.data(), waits.size(), milliseconds) < 0) return std::nullopt;
   if (waits[0].revents & POLLIN) {
     signalfd_siginfo info;
     if (::read(signal_fd_, &info, sizeof info) == sizeof info) {
+      if (static_cast<int>(info.ssi_signo) == keeper_gone_signal())
+        return fault_of(members_.front(), Fault::Kind::orphaned, "the task's own process is gone: killed from outside");
       Fault fault{Fault::Kind::signal, -1, print("ended by SIG%s", sigabbrev_np(static_cast<int>(info.ssi_signo))), ""};
       fault.signal = static_cast<int>(info.ssi_signo);
       return fault;
@@ -213,6 +240,7 @@ std::optional<Fault> Crew::take_messages(Member& member, int index, protocol::Ki
         if (const auto phase = message.as<protocol::Phase>()) {
           member.phase = bench::text_of(phase->text);
           member.since = Clock::now();
+          note_state();
         }
         break;
       case protocol::Kind::store_set:
@@ -256,6 +284,22 @@ std::optional<Fault> Crew::look_at_ends() {
                     print("the worker %s, in phase %s%s%s", end ? end->c_str() : "closed its pipe",
                           member.phase.c_str(), work_.empty() ? "" : " of ", work_.c_str()));
   }
+  return std::nullopt;
+}
+
+// A peer's connection broke, which may be the peer's end: that of another worker here too, a moment before.
+std::optional<Fault> Crew::find_death() {
+  const Deadline deadline = in_seconds(members_.size() > 1 ? 0.3 : 0);
+  do {
+    for (const Member& member : members_) {
+      const auto end = member.process->ended(Clock::now());
+      if (!end || !end->starts_with("killed")) continue;
+      return fault_of(member, Fault::Kind::died,
+                      print("the worker %s, in phase %s%s%s", end->c_str(), member.phase.c_str(),
+                            work_.empty() ? "" : " of ", work_.c_str()));
+    }
+    if (members_.size() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  } while (!passed(deadline));
   return std::nullopt;
 }
 

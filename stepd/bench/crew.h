@@ -18,7 +18,7 @@
 namespace nccltune::bench {
 
 struct Fault {
-  enum class Kind { died, failed, hung, alarm, signal } kind{};
+  enum class Kind { died, failed, hung, alarm, signal, orphaned } kind{};
   int rank = -1;     // of the worker; -1: none of ours
   std::string text;  // one line
   std::string remedy;
@@ -73,7 +73,8 @@ class Crew {
   std::string state_of(int i) const;
   std::string phase_of(int i) const { return members_[i].phase; }
   std::vector<std::string> last_lines(int i) const { return members_[i].process->last_lines(); }
-  void describe_work(const std::string& work) { work_ = work; }  // "all_reduce 1 GiB": for messages
+  const std::string& work() const { return work_; }
+  void describe_work(const std::string& work);  // "all_reduce 1 GiB": for messages
 
  private:
   struct Member {
@@ -94,12 +95,14 @@ class Crew {
 
   std::optional<Fault> take_messages(Member& member, int index, protocol::Kind expected);
   std::optional<Fault> look_at_ends();
+  std::optional<Fault> find_death();
   std::optional<Fault> look_at_clock(double patience);
   std::optional<Fault> wait_for_events(int milliseconds, protocol::Kind expected);
   void serve_store_set(const Message& message);
   void serve_wanted_keys();
   int task_of(const WantedKey& wanted) const;
   void give_up_on(int i, Fault fault);
+  void note_state();
   Fault fault_of(const Member& member, Fault::Kind kind, std::string text) const;
 
   World& world_;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "bench/text.h"
+#include "bench/trouble.h"
 
 namespace nccltune::bench {
 namespace {
@@ -40,6 +41,10 @@ std::string Launch::key(const char* name) const { return print("%s.%d", name, nu
 
 std::optional<Fault> Launch::start() {
   const auto began = Clock::now();
+  Slate& slate = world_.slate();
+  slate.write(Slate::place, print("%d\t%d\t%s", first_rank(), per_task(), world_.place().hostname.c_str()));
+  // One more: the others may be a launch ahead by the time.
+  slate.write(Slate::alarm, key("alarm") + "\n" + print("alarm.%d", number_ + 1));
   early_ = start_workers();
   if (!early_) early_ = open_devices();
   times_.start = seconds_since(began);
@@ -122,7 +127,20 @@ std::optional<Fault> Launch::exchange_records() {
                                   : pack(record);
   if (auto error = world_.put(key("record"), text)) return of_world(*error);
   if (auto error = world_.commit()) return of_world(*error);
-  if (auto error = world_.fence(true, in_seconds(patience()))) return early_ ? *early_ : of_world(*error);
+  // A task that dies before its record comes to no fence: its keeper raises the alarm. With more launches to come all
+  // go through the exchange as long as they live.
+  alarm_.watch(true);
+  const auto over = [this] { return one_of_many_ ? alarm_.heard_of_loss() : alarm_.heard().has_value(); };
+  const auto error = world_.fence_unless(over, true, in_seconds(patience()));
+  alarm_.watch(false);
+  if (error && early_) return early_;
+  if (error && alarm_.heard()) return Fault{Fault::Kind::alarm, -1, *alarm_.heard(), ""};
+  if (error) {
+    Fault fault = of_world(*error);
+    if (const auto missing = tasks_without(world_, key("record")); !missing.empty())
+      fault.text = join(missing, ", ") + print(": not at the start within %.0f s", patience());
+    return fault;
+  }
   auto fault = read_records();
   times_.exchange = seconds_since(began);
   return fault;

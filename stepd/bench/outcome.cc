@@ -16,6 +16,7 @@ using Json = nlohmann::json;
 TrialFault::Kind kind_of(const Fault& fault) {
   switch (fault.kind) {
     case Fault::Kind::died:
+    case Fault::Kind::orphaned:
       return TrialFault::Kind::died;
     case Fault::Kind::hung:
       return TrialFault::Kind::hung;
@@ -98,7 +99,11 @@ Result<std::vector<Outcome>> exchange_outcomes(Launch& launch, const Outcome& ow
   const std::string key = launch.key("outcome");
   if (auto error = world.put(key, pack(own))) return *error;
   if (auto error = world.commit()) return *error;
-  if (auto error = world.fence(true, deadline)) return *error;
+  launch.alarm().watch(true);
+  const auto error = world.fence_unless([&launch] { return launch.alarm().heard_of_loss(); }, true, deadline);
+  launch.alarm().watch(false);
+  if (error && launch.alarm().heard_of_loss()) return Error{*launch.alarm().heard(), "no further trial", "", ""};
+  if (error) return *error;
   std::vector<Outcome> outcomes;
   for (int task = 0; task < world.place().size; ++task) {
     auto text = world.get(task, key, in_seconds(10));

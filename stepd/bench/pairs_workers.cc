@@ -26,6 +26,7 @@ RailReport::Blame blame_of(const Fault& fault) {
   using protocol::FailureKind;
   switch (fault.kind) {
     case Fault::Kind::died:
+    case Fault::Kind::orphaned:
       return RailReport::Blame::died;
     case Fault::Kind::failed:
       return fault.failure == FailureKind::transport || fault.failure == FailureKind::timeout ||

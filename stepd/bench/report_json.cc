@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/report_json.h"
 
+#include <fcntl.h>
+
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "bench/text.h"
@@ -169,7 +172,20 @@ Json info_json(const RunInfo& info) {
 }
 
 // The document's tail while the run goes on: a reader of a killed run's file sees complete = false.
+const char kRowsFollow[] = "\"rows\":[";
 const char kOpenTail[] = "\n],\"complete\":false,\"ended\":null}\n";
+
+std::string tail(const Ending& ending) {
+  const Json json = {{"complete", ending.complete},
+                     {"ended", utc(std::time(nullptr))},
+                     {"seconds", ending.seconds},
+                     {"wrong_checks", ending.wrong_checks},
+                     {"mean_busbw", number(ending.mean_busbw)},
+                     {"exit_status", ending.exit_status},
+                     {"notes", ending.notes},
+                     {"trouble", ending.trouble.lines}};
+  return "\n]," + dump(json).substr(1) + "\n";
+}
 
 }  // namespace
 
@@ -177,7 +193,7 @@ void JsonReporter::start(const RunInfo& info) {
   info_ = info;
   std::string head = dump(info_json(info));
   head.back() = ',';  // the object stays open
-  head += "\"rows\":[";
+  head += kRowsFollow;
   end_of_rows_ = head.size();
   sink_.write_at(0, head + kOpenTail);
 }
@@ -197,20 +213,28 @@ void JsonReporter::add(const Row& row) {
   const std::string text = (first_ ? "\n" : ",\n") + dump(json);
   first_ = false;
   // Row and tail go in one call: at no moment is the file something else than a document.
-  sink_.write_at(end_of_rows_, text + kOpenTail);
+  sink_.write_at(end_of_rows_, text + kOpenTail, kOpenTail);
   end_of_rows_ += text.size();
 }
 
-void JsonReporter::finish(const Ending& ending) {
-  const Json json = {{"complete", ending.complete},
-                     {"ended", utc(std::time(nullptr))},
-                     {"seconds", ending.seconds},
-                     {"wrong_checks", ending.wrong_checks},
-                     {"mean_busbw", number(ending.mean_busbw)},
-                     {"exit_status", ending.exit_status},
-                     {"notes", ending.notes},
-                     {"trouble", ending.trouble.lines}};
-  sink_.write_at(end_of_rows_, "\n]," + dump(json).substr(1) + "\n");
+void JsonReporter::finish(const Ending& ending) { sink_.write_at(end_of_rows_, tail(ending), kOpenTail); }
+
+bool end_document(const std::string& path, const Ending& ending) {
+  std::ifstream file(path, std::ios::binary);
+  std::string line;
+  if (!std::getline(file, line) || !line.ends_with(kRowsFollow)) return false;
+  uint64_t at = line.size() + 1, end = line.size();
+  while (std::getline(file, line)) {
+    const size_t comma = line.ends_with(',') ? 1 : 0;
+    if (!Json::accept(line.begin(), line.end() - static_cast<ptrdiff_t>(comma))) break;
+    end = at + line.size() - comma;
+    at += line.size() + 1;
+  }
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return false;
+  Sink sink(fd, path);
+  sink.write_at(end, tail(ending));
+  return !sink.broken();
 }
 
 }  // namespace nccltune::bench

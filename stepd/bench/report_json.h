@@ -4,11 +4,16 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "bench/report.h"
 #include "bench/sink.h"
 
 namespace nccltune::bench {
+
+// Ends the document of a run whose writer is gone, after its last row that is whole. False: it is none, or cannot be
+// written.
+bool end_document(const std::string& path, const Ending& ending);
 
 class JsonReporter : public Reporter {
  public:

@@ -121,6 +121,11 @@ std::string row_text(const Options& o, const Row& row) {
   return text + "\n";
 }
 
+std::string trouble_text(const std::vector<std::string>& lines) {
+  if (lines.empty()) return "";
+  return "#\n# error: " + neutral_comment(lines.front()) + "\n" + comments({lines.begin() + 1, lines.end()});
+}
+
 std::string ending_text(const RunInfo& info, const Ending& ending) {
   std::string text;
   if (ending.complete) {

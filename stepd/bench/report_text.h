@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "bench/report.h"
@@ -13,6 +14,8 @@ namespace nccltune::bench {
 
 std::string header_text(const RunInfo& info);
 std::string row_text(const Options& options, const Row& row);
+// What a table ends with whose writer is gone.
+std::string trouble_text(const std::vector<std::string>& lines);
 std::string ending_text(const RunInfo& info, const Ending& ending);
 
 class TextReporter : public Reporter {

@@ -8,6 +8,7 @@
 #include "bench/measure.h"
 #include "bench/progress.h"
 #include "bench/text.h"
+#include "bench/trouble.h"
 
 namespace nccltune::bench {
 Session::Session(Options options, const Variables& environment, World& world, ChosenWorker worker, int signal_fd,
@@ -80,6 +81,7 @@ std::optional<Fault> Session::plan_work() {
 }
 
 int Session::run() {
+  world_.slate().write(Slate::done, kDoneKey);
   std::optional<Fault> fault = launch_.start();
   if (!fault) fault = plan_work();
   if (!fault) {

@@ -37,7 +37,6 @@ class Session {
   void open_reports();
   int conclude(std::optional<Fault> fault);
   void tell_trouble(const Fault& fault, Ending& ending);
-  std::vector<std::string> gather_states(const std::string& own);
   void judge_rows(Ending& ending) const;
   // What rank 0 learns of all tasks when a run has ended well.
   struct Gathered {
@@ -63,6 +62,7 @@ class Session {
   uint64_t operation_bytes_ = 0;  // device memory that operations took
   std::vector<std::unique_ptr<Reporter>> reporters_;
   std::vector<Row> rows_;
+  bool lost_ = false;  // some task did not answer
 };
 
 // Everything `nccl-tune bench` does after its options: worker, world, session.

@@ -56,6 +56,7 @@ void Sink::fail(const char* doing) {
 }
 
 void Sink::write(std::string_view text) {
+  const size_t whole = text.size();
   while (!broken_ && !text.empty()) {
     const ssize_t n = ::write(fd_, text.data(), text.size());
     if (n >= 0)
@@ -63,10 +64,14 @@ void Sink::write(std::string_view text) {
     else if (errno != EINTR)
       fail("write");
   }
+  // Half a row is worse than none.
+  const off_t end = broken_ && text.size() < whole ? lseek(fd_, 0, SEEK_CUR) : -1;
+  if (end >= 0) (void)!ftruncate(fd_, end - static_cast<off_t>(whole - text.size()));
 }
 
-void Sink::write_at(uint64_t offset, std::string_view text) {
-  const uint64_t end = offset + text.size();
+void Sink::write_at(uint64_t offset, std::string_view text, std::string_view otherwise) {
+  if (broken_) return;
+  const uint64_t from = offset, end = offset + text.size();
   while (!broken_ && !text.empty()) {
     const ssize_t n = pwrite(fd_, text.data(), text.size(), static_cast<off_t>(offset));
     if (n >= 0) {
@@ -77,6 +82,9 @@ void Sink::write_at(uint64_t offset, std::string_view text) {
     }
   }
   if (!broken_ && ftruncate(fd_, static_cast<off_t>(end)) != 0 && errno != EINVAL) fail("truncate");
+  if (!broken_ || otherwise.empty()) return;
+  if (pwrite(fd_, otherwise.data(), otherwise.size(), static_cast<off_t>(from)) >= 0)
+    (void)!ftruncate(fd_, static_cast<off_t>(from + otherwise.size()));
 }
 
 bool Sink::is_file_of(int fd) const {

@@ -20,10 +20,11 @@ class Sink {
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
 
-  // Appends all of it, or tells the failure on stderr, once, and stays silent from then on.
+  // Appends all of it, or tells the failure on stderr, once, and stays silent from then on; a file then ends with what
+  // was appended before.
   void write(std::string_view text);
-  // Replaces everything from `offset` on.
-  void write_at(uint64_t offset, std::string_view text);
+  // Replaces everything from `offset` on; where there is no room for it, by `otherwise`, which must have been there.
+  void write_at(uint64_t offset, std::string_view text, std::string_view otherwise = "");
 
   const std::string& name() const { return name_; }
   bool broken() const { return broken_; }

@@ -6,6 +6,8 @@
 
 #include <cstdio>
 
+#include "bench/keeper.h"
+
 namespace nccltune::bench {
 
 Result<Step> open_step(const Variables& environment, WorkerChoice choice, double timeout) {
@@ -13,15 +15,17 @@ Result<Step> open_step(const Variables& environment, WorkerChoice choice, double
   auto worker = choose_worker(choice, folder == environment.end() ? "" : folder->second);
   if (!worker) return worker.error();
 
+  const Kept kept = begin_keeping(environment, timeout);
   signal(SIGPIPE, SIG_IGN);
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, number);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, keeper_gone_signal()}) sigaddset(&signals, number);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before PMIx starts its thread, which inherits it
   const int signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 
-  auto world = open_world(environment, in_seconds(timeout));
+  auto world = with_sockets_kept(kept, [&] { return open_world(environment, in_seconds(timeout)); });
   if (!world) return world.error();
+  (*world)->keep_on(kept.slate);
   if ((*world)->place().rank == 0 && !worker->note.empty())
     std::fprintf(stderr, "nccl-tune: %s\n", worker->note.c_str());
   return Step{*world->release(), std::move(*worker), signal_fd};

@@ -11,13 +11,15 @@
 namespace nccltune::bench {
 
 struct Step {
-  World& world;  // never freed: a thread of it may still sit in a PMIx call when the process ends
+  World& world;  // with a keeper, and never freed: a thread of it may still sit in a PMIx call when the process ends
   ChosenWorker worker;
-  int signal_fd;  // of SIGTERM, SIGINT and SIGHUP, which are blocked from now on; SIGPIPE is ignored
+  int signal_fd;  // of SIGTERM, SIGINT, SIGHUP and keeper_gone_signal(), which are blocked from now on; SIGPIPE is
+                  // ignored
 };
 
-// Once a process. `environment`: its own; `timeout`: seconds for PMIx to come up. Rank 0 says on stderr which worker
-// stands in for GPUs. An error: nothing can be measured here.
+// Once a process, before it has threads. Forks: returns in the child (see keeper.h). `environment`: its own; `timeout`:
+// seconds for PMIx to come up. Rank 0 says on stderr which worker stands in for GPUs. An error: nothing can be measured
+// here.
 Result<Step> open_step(const Variables& environment, WorkerChoice worker, double timeout);
 
 }  // namespace nccltune::bench

@@ -4,6 +4,7 @@
 // nobody.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "base/result.h"
 #include "bench/clock.h"
+#include "bench/slate.h"
 
 namespace nccltune::bench {
 
@@ -33,6 +35,8 @@ class World {
   virtual const Place& place() const = 0;
   // Of any task, without asking it. Where the launcher does not tell: blocks of equal size, its order.
   virtual Seat seat_of(int rank) const;
+  // The name of its node, likewise; "" where the launcher does not tell.
+  virtual std::string host_of(int rank) const { return rank == place().rank ? place().hostname : ""; }
   // "one process", "PMIx 4.2.2", "PMI-2 of Slurm".
   virtual std::string name() const = 0;
   // Whether one process answers the whole step's get() of what no fence has brought: then ask seldom.
@@ -43,6 +47,10 @@ class World {
   virtual std::optional<Error> commit() = 0;
   // Waits for all tasks; with `collect`, what they committed is then held by each node.
   virtual std::optional<Error> fence(bool collect, Deadline deadline) = 0;
+  // The same, broken off when `over` says so: it is asked now and then.
+  virtual std::optional<Error> fence_unless(const std::function<bool()>& over, bool collect, Deadline deadline) {
+    return over() ? std::optional(Error{name(), "the fence was broken off", "", ""}) : fence(collect, deadline);
+  }
   // A key of task `rank`, asked for until it is there or the deadline has passed (nullopt). At least one try is made.
   virtual Result<std::optional<std::string>> get(int rank, const std::string& key, Deadline deadline) = 0;
 
@@ -50,6 +58,14 @@ class World {
   virtual void leave(Deadline deadline) = 0;
   // Ends the whole step.
   virtual void abort(int status, const std::string& text) = 0;
+
+  // What this task is at, for who tells it in its place; read by nobody before `keep_on`.
+  Slate& slate() { return *slate_; }
+  void keep_on(Slate& slate) { slate_ = &slate; }
+
+ private:
+  Slate own_slate_{};
+  Slate* slate_ = &own_slate_;
 };
 
 // The world that this process was started in: PMIx where the environment offers it, else PMI-2. An error when it was

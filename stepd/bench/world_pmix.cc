@@ -32,6 +32,7 @@ struct Library {
   decltype(&PMIx_Commit) commit;
   decltype(&PMIx_Fence_nb) fence_nb;
   decltype(&PMIx_Get) get;
+  decltype(&PMIx_Get_nb) get_nb;
   decltype(&PMIx_Abort) abort;
   decltype(&PMIx_Error_string) error_string;
   decltype(&PMIx_Get_version) get_version;
@@ -63,8 +64,8 @@ Result<Library> load_library() {
   if (!find(handle, "PMIx_Init", l.init) || !find(handle, "PMIx_Finalize", l.finalize) ||
       !find(handle, "PMIx_Put", l.put) || !find(handle, "PMIx_Commit", l.commit) ||
       !find(handle, "PMIx_Fence_nb", l.fence_nb) || !find(handle, "PMIx_Get", l.get) ||
-      !find(handle, "PMIx_Abort", l.abort) || !find(handle, "PMIx_Error_string", l.error_string) ||
-      !find(handle, "PMIx_Get_version", l.get_version))
+      !find(handle, "PMIx_Get_nb", l.get_nb) || !find(handle, "PMIx_Abort", l.abort) ||
+      !find(handle, "PMIx_Error_string", l.error_string) || !find(handle, "PMIx_Get_version", l.get_version))
     return Error{"libpmix.so.2", "lacks a call that every PMIx since version 2 has", dlerror(), ""};
   return l;
 }
@@ -82,6 +83,10 @@ struct Pending {
     done = true;
     changed.notify_all();
   }
+  bool settled() {
+    const std::lock_guard guard(lock);
+    return done;
+  }
   // nullopt: the deadline passed first.
   std::optional<pmix_status_t> wait(Deadline deadline) {
     std::unique_lock guard(lock);
@@ -90,10 +95,37 @@ struct Pending {
   }
 };
 
+// A key asked for of another task: held by whoever waits and by the library until it answers, which for a node that is
+// gone is Slurm's 300 s and more.
+struct Request {
+  pmix_proc_t peer;
+  std::string key;
+  pmix_info_t hints[2];
+  std::string text;  // set before `pending` is settled
+  bool has_text = false;
+  Pending pending;
+};
+
 extern "C" void fence_done(pmix_status_t status, void* data) {
   auto* pending = static_cast<std::shared_ptr<Pending>*>(data);
   (*pending)->settle(status);
   delete pending;
+}
+
+std::string text_of(const pmix_value_t& value) {
+  if (value.type == PMIX_BYTE_OBJECT) return std::string(value.data.bo.bytes, value.data.bo.size);
+  return value.type == PMIX_STRING && value.data.string ? value.data.string : "";
+}
+
+// The value is the library's own.
+extern "C" void get_done(pmix_status_t status, pmix_value_t* value, void* data) {
+  auto* held = static_cast<std::shared_ptr<Request>*>(data);
+  if (value != nullptr && status == PMIX_SUCCESS) {
+    (*held)->text = text_of(*value);
+    (*held)->has_text = true;
+  }
+  (*held)->pending.settle(status);
+  delete held;
 }
 
 // Runs a call that may block on a thread of its own, which is abandoned at the deadline.
@@ -154,11 +186,6 @@ std::optional<int64_t> number_of(const pmix_value_t& value) {
   }
 }
 
-std::string text_of(const pmix_value_t& value) {
-  if (value.type == PMIX_BYTE_OBJECT) return std::string(value.data.bo.bytes, value.data.bo.size);
-  return value.type == PMIX_STRING && value.data.string ? value.data.string : "";
-}
-
 class PmixWorld : public World {
  public:
   PmixWorld(const Library& library, const pmix_proc_t& self) : library_(library), self_(self) {
@@ -181,6 +208,17 @@ class PmixWorld : public World {
     if (!node || !local) return World::seat_of(rank);
     return {static_cast<int>(*node), static_cast<int>(*local)};
   }
+  std::string host_of(int rank) const override {
+    if (rank == place_.rank) return place_.hostname;
+    pmix_proc_t peer = self_;
+    peer.rank = static_cast<pmix_rank_t>(rank);
+    pmix_info_t hint = flag(PMIX_OPTIONAL);  // what is here, without asking the server
+    pmix_value_t* value = nullptr;
+    if (library_.get(&peer, PMIX_HOSTNAME, &hint, 1, &value) != PMIX_SUCCESS) return "";
+    const std::string text = value ? text_of(*value) : "";
+    release(value);
+    return text;
+  }
   std::string name() const override { return "PMIx " + library_.version(); }
 
   std::optional<Error> put(const std::string& key, const std::string& value) override {
@@ -195,6 +233,10 @@ class PmixWorld : public World {
   std::optional<Error> commit() override { return failed("cannot commit", library_.commit()); }
 
   std::optional<Error> fence(bool collect, Deadline deadline) override {
+    return fence_unless([] { return false; }, collect, deadline);
+  }
+
+  std::optional<Error> fence_unless(const std::function<bool()>& over, bool collect, Deadline deadline) override {
     const auto all = std::make_shared<pmix_proc_t>(everyone());
     const auto info = std::make_shared<pmix_info_t>(flag(PMIX_COLLECT_DATA));
     info->value.data.flag = collect;
@@ -206,39 +248,31 @@ class PmixWorld : public World {
       return status == PMIX_OPERATION_SUCCEEDED ? std::nullopt : failed("cannot start a fence", status);
     }
     kept_.emplace_back(all, info);  // the library may read them until the fence ends, which can be after the deadline
-    const auto result = pending->wait(deadline);
-    if (!result) return Error{name(), "not every task came to the fence in time", "", ""};
+    const auto result = wait(*pending, deadline, over);
+    if (!result && passed(deadline)) return Error{name(), "not every task came to the fence in time", "", ""};
+    if (!result) return Error{name(), "the fence was broken off", "", ""};
     return failed("the fence failed", *result);
   }
 
   Result<std::optional<std::string>> get(int rank, const std::string& key, Deadline deadline) override {
-    pmix_proc_t peer = self_;
-    peer.rank = static_cast<pmix_rank_t>(rank);
     bool again = false;
     for (auto pause = std::chrono::milliseconds(1);; pause = std::min(pause * 2, std::chrono::milliseconds(50))) {
-      // A task that has committed answers at once, "not found" too, even when the key is on its way: ask again.
-      const int seconds = std::max(1, static_cast<int>(seconds_until(deadline) + 0.5));
       // What a fence collected is at hand without asking the server anew, and not every server can be asked: that of
-      // Open MPI 4.1 refuses under PMIx 5.0.1.
-      // Who asks without waiting wants to know what is there now (an alarm), and no cache.
+      // Open MPI 4.1 refuses under PMIx 5.0.1. Who asks without waiting wants to know what is there now (an alarm), and
+      // no cache.
       const bool refresh = can_refresh_ && (again || passed(deadline)) && rank != place_.rank;
-      const auto question = std::make_shared<Question>(Question{
-          peer, key, {integer(PMIX_TIMEOUT, seconds), flag(kRefresh)}, refresh ? size_t{2} : size_t{1}, nullptr});
-      // An answer of a second at least, like PMIX_TIMEOUT: who gets none quickly can tell a dead server from a key that
-      // is not there yet.
-      if (!Asking::begin(*asking_, rank, std::max(deadline, in_seconds(1)))) return std::optional<std::string>();
-      const pmix_status_t status = ask(question, seconds + 1);
-      pmix_value_t* const value = status == PMIX_SUCCESS ? question->value : nullptr;
+      const auto request = ask(rank, key, refresh, deadline);
+      if (!request) return std::optional<std::string>();
+      const auto status = wait(request->pending, std::max(deadline, in_seconds(kOneTry)), [] { return false; });
+      if (!status) return std::optional<std::string>();  // the answer stays on its way
+      forget(rank, request);
+      if (*status == PMIX_SUCCESS && request->has_text) return std::optional(request->text);
       again = true;
-      if (status == PMIX_SUCCESS && value != nullptr) {
-        std::string text = text_of(*value);
-        release(value);
-        return std::optional(std::move(text));
-      }
-      if (status == PMIX_ERR_NOT_SUPPORTED && refresh) can_refresh_ = false;
-      const bool missing = status == PMIX_ERR_NOT_FOUND || status == PMIX_ERR_TIMEOUT || status == PMIX_SUCCESS ||
-                           status == PMIX_ERR_NOT_SUPPORTED;
-      if (!missing) return *failed(print("cannot get '%s' of rank %d", key.c_str(), rank), status);
+      if (*status == PMIX_ERR_NOT_SUPPORTED && refresh) can_refresh_ = false;
+      // A task that has committed answers at once, "not found" too, even when the key is on its way: ask again.
+      const bool missing = *status == PMIX_ERR_NOT_FOUND || *status == PMIX_ERR_TIMEOUT || *status == PMIX_SUCCESS ||
+                           *status == PMIX_ERR_NOT_SUPPORTED;
+      if (!missing) return *failed(print("cannot get '%s' of rank %d", key.c_str(), rank), *status);
       if (passed(deadline)) return std::optional<std::string>();
       std::this_thread::sleep_until(std::min(Clock::now() + pause, deadline));
     }
@@ -251,54 +285,59 @@ class PmixWorld : public World {
 
   void abort(int status, const std::string& text) override {
     const Library library = library_;
-    bounded([library, status, text] { return library.abort(status, text.c_str(), nullptr, 0); }, in_seconds(5));
+    // The server ends this task too: the exit status is told first, where it still counts.
+    bounded([library, status, text] { return library.abort(status, text.c_str(), nullptr, 0); }, in_seconds(0.5));
     _exit(status);
   }
 
  private:
   // Attribute names are strings of the standard; older headers lack the macro (PMIx 4).
   static constexpr const char* kRefresh = "pmix.get.refresh";
+  // Seconds; a node that is well answers sooner: who gets nothing quickly can tell a dead server from a key that is not
+  // there yet.
+  static constexpr double kOneTry = 1;
 
-  struct Question {
-    pmix_proc_t peer;
-    std::string key;
-    pmix_info_t hints[2];
-    size_t hint_count;
-    pmix_value_t* value;
-  };
+  // Shows now and then that this process still gets around; nullopt: the deadline passed, or `over`.
+  std::optional<pmix_status_t> wait(Pending& pending, Deadline deadline, const std::function<bool()>& over) {
+    for (;;) {
+      slate().beat();
+      const auto result = pending.wait(std::min(deadline, in_seconds(0.2)));
+      if (result || passed(deadline) || over()) return result;
+    }
+  }
 
   // One request for keys of a rank at a time, the alarm's and the session's: a second one makes PMIx 5.0.0 to 5.0.3
   // answer with success and no value, and use the freed request when the first is answered (get_data of
-  // pmix_client_get.c; seen as PMIX_ERR_BAD_PARAM, then SIGSEGV).
-  struct Asking {
-    std::mutex lock;
-    std::condition_variable answered;
-    std::set<int> ranks;
-
-    // False: another was under way up to the deadline.
-    static bool begin(Asking& asking, int rank, Deadline deadline) {
-      std::unique_lock guard(asking.lock);
-      if (!asking.answered.wait_until(guard, deadline, [&] { return asking.ranks.count(rank) == 0; })) return false;
-      asking.ranks.insert(rank);
-      return true;
+  // pmix_client_get.c; seen as PMIX_ERR_BAD_PARAM, then SIGSEGV). And nodes that are gone must not gather requests.
+  // Nothing: one for another key was under way up to the deadline.
+  std::shared_ptr<Request> ask(int rank, const std::string& key, bool refresh, Deadline deadline) {
+    std::unique_lock guard(lock_);
+    for (;;) {
+      const std::shared_ptr<Request> other = asked_[rank];
+      if (!other || (other->key != key && other->pending.settled())) break;
+      if (other->key == key) return other;
+      guard.unlock();
+      if (!other->pending.wait(std::max(deadline, in_seconds(kOneTry)))) return nullptr;
+      guard.lock();
     }
-    static void end(Asking& asking, int rank) {
-      const std::lock_guard guard(asking.lock);
-      asking.ranks.erase(rank);
-      asking.answered.notify_all();
+    const auto request = asked_[rank] = std::make_shared<Request>();
+    request->peer = self_;
+    request->peer.rank = static_cast<pmix_rank_t>(rank);
+    request->key = key;
+    request->hints[0] = integer(PMIX_TIMEOUT, std::max(1, static_cast<int>(seconds_until(deadline) + 0.5)));
+    request->hints[1] = flag(kRefresh);
+    auto* held = new std::shared_ptr<Request>(request);
+    const pmix_status_t status =
+        library_.get_nb(&request->peer, request->key.c_str(), request->hints, refresh ? 2 : 1, get_done, held);
+    if (status != PMIX_SUCCESS) {
+      delete held;
+      request->pending.settle(status);
     }
-  };
-
-  // PMIX_TIMEOUT is not kept by every server: Slurm's waits for a node that is gone as long as TCP does. The thread of
-  // such a question is left behind, and with it the rank is as good as asked.
-  pmix_status_t ask(const std::shared_ptr<Question>& question, double seconds) const {
-    const auto call = [get = library_.get, question, asking = asking_] {
-      const pmix_status_t status =
-          get(&question->peer, question->key.c_str(), question->hints, question->hint_count, &question->value);
-      Asking::end(*asking, static_cast<int>(question->peer.rank));
-      return status;
-    };
-    return bounded(call, in_seconds(seconds)).value_or(PMIX_ERR_TIMEOUT);
+    return request;
+  }
+  void forget(int rank, const std::shared_ptr<Request>& request) {
+    const std::lock_guard guard(lock_);
+    if (asked_[rank] == request) asked_.erase(rank);
   }
 
   pmix_proc_t everyone() const {
@@ -324,7 +363,8 @@ class PmixWorld : public World {
   Library library_;
   pmix_proc_t self_;
   std::atomic<bool> can_refresh_ = true;  // the alarm's thread asks too
-  std::shared_ptr<Asking> asking_ = std::make_shared<Asking>();
+  std::mutex lock_;
+  std::map<int, std::shared_ptr<Request>> asked_;  // by rank
   Place place_;
   std::vector<std::pair<std::shared_ptr<pmix_proc_t>, std::shared_ptr<pmix_info_t>>> kept_;
 };

@@ -204,7 +204,7 @@ $(fuzzer.file): $(FUZZED) $(O)/tests/fuzz/libfuzzer.o
 
 
 # ---- targets for people ----------------------------------------------------------------------------------------------
-.PHONY: deps check check-tune check-built check-vm check-slurm-matrix demo golden fuzz bench coverage lint format install uninstall dist deb rpm clean mutation help
+.PHONY: deps check chaos check-tune check-built check-vm check-slurm-matrix demo golden fuzz bench coverage lint format install uninstall dist deb rpm clean mutation help
 deps: ## install what is missing of the distribution's packages (apt; elsewhere it says what make uses)
 	@.ci/deps
 
@@ -217,6 +217,10 @@ VM_DIR ?= /var/tmp/nccl-tune-vm
 check-vm: deps ## facts, plan and pins on a real kernel's tables: a guest under qemu, 1.3 GB in VM_DIR (root, Debian 12)
 	@$(MAKE) --no-print-directory plugin tool
 	@VM_DIR=$(VM_DIR) tests/vm/vm.sh $(O)
+
+chaos: deps ## kills, stops, cuts off and fills, 200 times over network namespaces: is all of it told? CHAOS='--seed 2' (root)
+	@$(MAKE) --no-print-directory tool host-worker
+	@tests/chaos/chaos.sh $(O) --faults 200 $(CHAOS)
 
 demo: deps ## a tuned and measured job on a throwaway Slurm on this host (root)
 	@$(MAKE) --no-print-directory all

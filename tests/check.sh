@@ -38,7 +38,7 @@ suite() { # NAME COMMAND...
 
 suite unit "$O/unit-tests" --gtest_brief=1
 NCCLTUNE_PLUGIN=$O/nccl_tune.so suite fake "$O/fake-tests" --gtest_brief=1
-for script in tests/arrows.sh tests/completion.sh tests/golden/golden.sh tests/report/report.sh tests/examples/examples.sh tests/portable.sh tests/fuzz/regress.sh tests/bench/compare.sh tests/chaos/pairs.sh tests/live/live.sh; do
+for script in tests/arrows.sh tests/completion.sh tests/golden/golden.sh tests/report/report.sh tests/examples/examples.sh tests/portable.sh tests/fuzz/regress.sh tests/bench/compare.sh tests/chaos/pairs.sh tests/live/live.sh tests/chaos/chaos.sh; do
   [ ! -e "$script" ] || suite "$(basename "${script%/regress.sh}" .sh)" "$script" "$O"
 done
 

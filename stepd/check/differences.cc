@@ -2,6 +2,7 @@
 #include "check/differences.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/text.h"
@@ -158,6 +159,30 @@ std::vector<Finding> differences(const std::vector<AlikeNodes>& groups) {
   if (findings.empty())
     findings.push_back({"job.same", "job", Status::ok, fmt::format("{} nodes", nodes),
                         fmt::format("alike in {} values", names.size()), "", kWhy, "", "Meta gcm", ""});
+  return findings;
+}
+
+std::vector<Finding> clock_differences(std::vector<NodeClock> clocks) {
+  constexpr double kApart = 2;
+  constexpr const char* kWhyClock =
+      "logs of several nodes cannot be laid side by side, and MUNGE refuses what is too old";
+  constexpr const char* kSource = "munged(8), --ttl; chronyc(1)";
+  if (clocks.size() < 2) return {};
+  std::sort(clocks.begin(), clocks.end(), [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+  // Of an even number the later one: a clock that was never set is behind.
+  const double median = clocks[clocks.size() / 2].seconds;
+  std::vector<Finding> findings;
+  for (const NodeClock& clock : clocks) {
+    const double apart = clock.seconds - median;
+    if (std::abs(apart) <= kApart) continue;
+    findings.push_back({"job.clock", "job", Status::warn, clock.host,
+                        fmt::format("{:.1f} s {} the median", std::abs(apart), apart < 0 ? "behind" : "ahead of"),
+                        fmt::format("within {:g} s", kApart), kWhyClock, "chronyc tracking", kSource, ""});
+  }
+  if (findings.empty())
+    findings.push_back({"job.clock", "job", Status::ok, fmt::format("{} nodes", clocks.size()),
+                        fmt::format("within {:.1f} s", clocks.back().seconds - clocks.front().seconds), "", kWhyClock,
+                        "", kSource, ""});
   return findings;
 }
 

@@ -37,6 +37,16 @@ struct AlikeNodes {
 // and of equally many those that come later. Time is linear in the number of groups times values.
 std::vector<Finding> differences(const std::vector<AlikeNodes>& groups);
 
+// The time of day that a node read when it had left a fence of all.
+struct NodeClock {
+  std::string host;
+  double seconds = 0;  // since 1970
+};
+
+// One finding for each node whose clock is more than two seconds from the median, or one ok. Two: by so much the nodes
+// of a loaded cluster may leave a fence apart, and logs and Slurm's credentials suffer from more.
+std::vector<Finding> clock_differences(std::vector<NodeClock> clocks);
+
 // "n1 n2 n3 and 97 more".
 std::string in_short(const std::vector<std::string>& hosts);
 

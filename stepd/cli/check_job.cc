@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -189,6 +190,19 @@ void answer(bench::World& world, const check::NodeFacts& own) {
     }
 }
 
+double time_of_day() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// Rank 0, after the fence that collected them.
+std::vector<check::NodeClock> clocks_of(bench::World& world, const std::vector<Member>& members) {
+  std::vector<check::NodeClock> clocks;
+  for (const Member& member : members)
+    if (auto text = world.get(member.rank, "nccltune.check.clock", in_seconds(1)); text && *text)
+      clocks.push_back({member.host, std::strtod((*text)->c_str(), nullptr)});
+  return clocks;
+}
+
 }  // namespace
 
 std::unique_ptr<bench::World> open_step() {
@@ -227,8 +241,9 @@ std::vector<Finding> check_step(bench::World& world, const check::Subject& subje
     say(*trouble);
     return findings;
   }
+  const std::string clock = fmt::format("{:.3f}", time_of_day());
+  const auto members = speaks ? members_of(world) : std::vector<Member>();
   if (speaks) {
-    const auto members = members_of(world);
     if (place.rank == 0)
       findings = compare(world, members, facts);
     else
@@ -237,7 +252,15 @@ std::vector<Finding> check_step(bench::World& world, const check::Subject& subje
   }
   // Nobody stops listening before all have tried. Slurm lets an empty fence pass at once unless
   // SLURM_PMIX_FENCE_BARRIER is set, so this one collects.
-  if (auto late = world.fence(true, in_seconds(kPatience))) say(*late);
+  trouble = world.put("nccltune.check.clock", clock);
+  if (!trouble) trouble = world.commit();
+  if (!trouble) trouble = world.fence(true, in_seconds(kPatience));
+  if (trouble) {
+    say(*trouble);
+  } else if (place.rank == 0) {
+    const auto clocks = check::clock_differences(clocks_of(world, members));
+    findings.insert(findings.end(), clocks.begin(), clocks.end());
+  }
   return findings;
 }
 

@@ -24,6 +24,7 @@ test_nodes_that_are_alike() {
   local out
   out=$(check_step '--root $SLURMD_NODENAME') || fail "exit status $?: $out"
   has "$out" '^ok +job.same +2 nodes '
+  has "$out" '^ok +job.clock +2 nodes +within '
 }
 
 test_the_node_that_differs_is_named() {

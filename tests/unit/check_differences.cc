@@ -72,6 +72,31 @@ TEST(Differences, TravelAsText) {
   EXPECT_TRUE(unpack("").values.empty());
 }
 
+TEST(ClockDifferences, NameTheNodesThatAreFarFromTheMedian) {
+  const auto findings =
+      clock_differences({{"n1", 1000.2}, {"n2", 940.0}, {"n3", 1000.0}, {"n4", 1001.9}, {"n5", 1007.1}});
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[0].object, "n2");
+  EXPECT_EQ(findings[0].observed, "60.2 s behind the median");
+  EXPECT_EQ(findings[1].object, "n5");
+  EXPECT_EQ(findings[1].observed, "6.9 s ahead of the median");
+  EXPECT_EQ(findings[1].status, Status::warn);
+}
+
+TEST(ClockDifferences, OfTwoTheOneBehindIsNamed) {
+  const auto findings = clock_differences({{"n1", 5000}, {"n2", 3}});
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].object, "n2");
+}
+
+TEST(ClockDifferences, AreOneOkWithinWhatAFenceTakes) {
+  const auto findings = clock_differences({{"n1", 10.0}, {"n2", 11.5}});
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].status, Status::ok);
+  EXPECT_EQ(findings[0].observed, "within 1.5 s");
+  EXPECT_TRUE(clock_differences({{"n1", 10.0}}).empty());
+}
+
 TEST(Differences, AThousandNodesAreComparedAtOnce) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<NodeFacts> nodes;

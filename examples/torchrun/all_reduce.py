@@ -19,5 +19,5 @@ if gpu:
 seconds = time.monotonic() - start
 assert data[0].item() == size * (size - 1) / 2, "wrong sum"
 cpus = sorted(os.sched_getaffinity(0))
-print(f"rank {rank} of {size}, local {local}: CPUs {cpus[0]}..{cpus[-1]} ({len(cpus)}), {seconds * 1e3:.1f} ms, sum right", flush=True)
+print(f"rank {rank} of {size}, local {local}: CPUs {cpus[0]}..{cpus[-1]} ({len(cpus)}), {seconds * 1e3:.1f} ms, sum right\n", end="", flush=True)
 dist.destroy_process_group()

@@ -16,8 +16,9 @@ using Json = nlohmann::json;
 TrialFault::Kind kind_of(const Fault& fault) {
   switch (fault.kind) {
     case Fault::Kind::died:
-    case Fault::Kind::orphaned:
       return TrialFault::Kind::died;
+    case Fault::Kind::orphaned:  // somebody ended the command, not the variant
+      return TrialFault::Kind::lost;
     case Fault::Kind::hung:
       return TrialFault::Kind::hung;
     case Fault::Kind::signal:
@@ -133,7 +134,8 @@ void combine(const std::vector<Outcome>& outcomes, int per_task, TrialResult& re
 
   // The user's word first, then the likeliest cause, then what all tasks know alike, then what some only heard of.
   const auto weight = [](const Outcome& o) {
-    return std::tuple(*o.fault != TrialFault::Kind::signal, !o.cause, o.order, o.rank < 0, o.rank);
+    const bool over = *o.fault == TrialFault::Kind::signal || *o.fault == TrialFault::Kind::lost;
+    return std::tuple(!over, !o.cause, o.order, o.rank < 0, o.rank);
   };
   const Outcome* first = nullptr;
   bool caused = false;

@@ -114,8 +114,9 @@ std::string describe_noise(const Comparison& c, const std::vector<VariantVerdict
         blocks = std::max(blocks, size.ratio.blocks);
       }
   if (smallest.empty()) return "";
-  return print("; with this noise %zu launches find what is above %.1f %%", blocks,
-               std::max(median(smallest), c.least) * 100);
+  const double least = std::max(median(smallest), c.least);
+  if (least > 1) return print("; with this noise %zu launches tell nothing, use more (--launches)", blocks);
+  return print("; with this noise %zu launches find what is above %.1f %%", blocks, least * 100);
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ FAKE   := $(call objs,tests/fake)
 BENCH  := $(call objs,tests/bench)
 # Everything that takes bytes from outside, plugin and benchmark's command line included: the fuzzer's program and the plain one.
 # The facts are read in its own process: one fork an input would hide what they reach.
-FUZZED := $(CORE) $(filter-out %/gather.o,$(PLUGIN)) $(filter $(patsubst %,$(O)/stepd/bench/%.o,options split text collectives),$(TOOL)) \
+FUZZED := $(CORE) $(filter-out %/gather.o,$(PLUGIN)) $(filter $(patsubst %,$(O)/stepd/bench/%.o,options option_values split text collectives),$(TOOL)) \
           $(O)/tests/fake/spank.o $(filter-out %/replay.o %/libfuzzer.o,$(call objs,tests/fuzz))
 
 # Each part: its file, and why it is left out here, where it is.

@@ -24,11 +24,7 @@ struct CompareOptions {
   std::vector<std::string> arguments;  // as given
 };
 
-struct ParsedCompare {
-  std::optional<CompareOptions> options;  // absent: print `text` and exit with `status`
-  std::string text;
-  int status = 0;
-};
+using ParsedCompare = Parsed<CompareOptions>;
 ParsedCompare parse_compare_options(int argc, const char* const* argv);
 
 // The variants in the order of block `block`: the same on every task and with every C++ library. Pure.

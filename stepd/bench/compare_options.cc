@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
-
 #include "bench/compare.h"
-#include "bench/text.h"
+#include "bench/option_values.h"
 
 namespace nccltune::bench {
 namespace {
@@ -21,19 +19,6 @@ std::string contradiction(const Options& o) {
   return "";
 }
 
-template <class T, class Parse>
-void parsed(CLI::App& app, const char* name, T& target, Parse parse, const char* what, const char* help) {
-  app.add_option_function<std::string>(
-         name,
-         [&target, parse, what, name](const std::string& text) {
-           const auto value = parse(text);
-           if (!value) throw CLI::ValidationError(name, print("'%s' is not %s", text.c_str(), what));
-           target = *value;
-         },
-         help)
-      ->take_last();
-}
-
 void add_options(CLI::App& app, CompareOptions& o) {
   app.add_option("--env", o.grid,
                  "NAME=VALUE,VALUE...: the values that a variable takes; an empty one unsets it; several --env make a "
@@ -44,9 +29,8 @@ void add_options(CLI::App& app, CompareOptions& o) {
                  "plan: the environment as it is; none: without what the plan set; or a variant's name (plan)")
       ->take_last();
   app.add_option("--against", o.choice.against, "one more variant: none or plan")->take_last();
-  parsed(
-      app, "--launches", o.launches, [](const std::string& text) { return parse_integer(text, 3, kMostLaunches); },
-      "an integer from 3 to 1000", "launches of each variant, a block of all variants at a time (7)");
+  integer(app, "--launches", o.launches, 3, kMostLaunches,
+          "launches of each variant, a block of all variants at a time (7)");
   parsed(
       app, "--seed", o.seed, [](const std::string& text) { return parse_integer(text, 0, INT64_MAX); },
       "an integer of at least 0", "of the random order (drawn, and shown)");
@@ -92,15 +76,9 @@ ParsedCompare parse_compare_options(int argc, const char* const* argv) {
   add_options(app, options);
   for (int i = 1; i < argc; ++i) options.arguments.emplace_back(argv[i]);
   const auto refuse = [](const std::string& text) {
-    return ParsedCompare{std::nullopt, "nccl-tune: compare: " + text + "; see nccl-tune compare --help\n", 2};
+    return ParsedCompare{std::nullopt, refusal_line("compare", "compare", text), 2};
   };
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    return {std::nullopt, app.help(), 0};
-  } catch (const CLI::ParseError& fault) {
-    return refuse(fault.what());
-  }
+  if (auto ended = parse_line(app, "compare", "compare", argc, argv)) return {std::nullopt, ended->text, ended->status};
   const std::vector<std::string> left = app.remaining();
   const std::vector<const char*> arguments = arguments_of_bench(left);
   ParsedOptions bench = parse_options(static_cast<int>(arguments.size()), arguments.data());

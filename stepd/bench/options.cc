@@ -1,63 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/options.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdlib>
-#include <limits>
 
-#include "bench/text.h"
+#include "bench/option_values.h"
 
 namespace nccltune::bench {
 namespace {
 
-constexpr int kInt = std::numeric_limits<int>::max();
-
-// Every option goes through one of these: what is not wholly a value of its kind is an error that names the option.
-template <class T>
-void integer(CLI::App& app, const std::string& names, T& target, int64_t low, int64_t high, const std::string& help) {
-  app.add_option_function<std::string>(
-         names,
-         [&target, low, high, names](const std::string& text) {
-           const auto value = parse_integer(text, low, high);
-           if (!value)
-             throw CLI::ValidationError(names, high == kInt
-                                                   ? print("'%s' is not an integer of at least %lld", text.c_str(),
-                                                           static_cast<long long>(low))
-                                                   : print("'%s' is not an integer from %lld to %lld", text.c_str(),
-                                                           static_cast<long long>(low), static_cast<long long>(high)));
-           target = static_cast<T>(*value);
-         },
-         help)
-      ->take_last();
-}
-
-void size(CLI::App& app, const std::string& names, uint64_t& target, const std::string& help) {
-  app.add_option_function<std::string>(
-         names,
-         [&target, names](const std::string& text) {
-           const auto value = parse_size(text);
-           if (!value)
-             throw CLI::ValidationError(names, print("'%s' is not a size; write 8, 64K, 1.5M, 8G", text.c_str()));
-           target = *value;
-         },
-         help)
-      ->take_last();
-}
-
-template <class T, class Parse>
-void parsed(CLI::App& app, const std::string& names, T& target, Parse parse, const char* what,
-            const std::string& help) {
-  app.add_option_function<std::string>(
-         names,
-         [&target, parse, what, names](const std::string& text) {
-           const auto value = parse(text);
-           if (!value) throw CLI::ValidationError(names, print("'%s' is not %s", text.c_str(), what));
-           target = *value;
-         },
-         help)
-      ->take_last();
-}
+constexpr const char* kSize = "a size; write 8, 64K, 1.5M, 8G";
 
 template <class T, class Name>
 std::vector<T> named_values(const std::string& text, int count, Name name, const char* names, const char* what) {
@@ -80,9 +32,9 @@ void add_classic(CLI::App& app, Options& o) {
   app.option_defaults()->group(group);
   integer(app, "-t,--nthreads", o.threads, 1, 1024, "multiplies -g");
   integer(app, "-g,--ngpus", o.gpus, 1, 1024, "GPUs in each task, a worker process each (1)");
-  size(app, "-b,--minbytes", o.min_bytes, "smallest size (32M)");
-  size(app, "-e,--maxbytes", o.max_bytes, "largest size (32M)");
-  size(app, "-i,--stepbytes", o.step_bytes, "added from size to size, without -f (1M)");
+  parsed(app, "-b,--minbytes", o.min_bytes, parse_size, kSize, "smallest size (32M)");
+  parsed(app, "-e,--maxbytes", o.max_bytes, parse_size, kSize, "largest size (32M)");
+  parsed(app, "-i,--stepbytes", o.step_bytes, parse_size, kSize, "added from size to size, without -f (1M)");
   integer(app, "-f,--stepfactor", o.factor, 1, 1 << 30, "factor from size to size");
   integer(app, "-n,--iters", o.iterations, 1, kInt, "iterations (20)");
   integer(app, "-m,--agg_iters", o.aggregate, 1, kInt, "operations of one group, an iteration (1)");
@@ -150,7 +102,7 @@ void add_classic(CLI::App& app, Options& o) {
          "only 16, nccl-tests' default: it belongs to -D")
       ->take_last();
   integer(app, "-M,--memory", o.memory_report, 0, 1, "report device memory (0)");
-  size(app, "-u,--unalign", o.unalign, "bytes by which the buffers miss their alignment (0)");
+  parsed(app, "-u,--unalign", o.unalign, parse_size, kSize, "bytes by which the buffers miss their alignment (0)");
   integer(app, "-I,--per_iter", o.per_iteration, 0, 1, "nccl-tests' columns of per-iteration time (0)");
   integer(app, "-K,--per_iter_skip", o.skip, 0, kInt, "leading iterations that summaries leave out (0)");
   app.add_option_function<std::string>(
@@ -194,21 +146,7 @@ void add_ours(CLI::App& app, Options& o) {
   app.add_flag("!--no-data-path", o.data_path, "do not read NCCL's log for the data path");
   app.add_flag("--algorithms", o.algorithms,
                "have NCCL name the algorithms that it chose; small operations then take up to 20 % longer");
-  app.add_option_function<std::string>(
-         "--worker",
-         [&o](const std::string& text) {
-           if (text == "host")
-             o.worker = WorkerChoice::host;
-           else if (text == "nccl")
-             o.worker = WorkerChoice::nccl;
-           else if (text == "none")
-             o.worker = WorkerChoice::none;
-           else if (text != "auto")
-             throw CLI::ValidationError("--worker",
-                                        print("'%s' is not a worker; known: auto, nccl, host", text.c_str()));
-         },
-         "nccl: GPUs; host: host memory over TCP; auto (auto)")
-      ->take_last();
+  worker_option(app, o.worker, true);
   parsed(app, "--split", o.split, parse_split, "one of 'MOD N', 'DIV N', 'AND N', 'OR N', node, rail",
          "groups of ranks that run at the same time, each by itself: by the task's number as NCCL_TESTS_SPLIT has it, "
          "node: each node, rail: equal places of all nodes");
@@ -218,14 +156,13 @@ void add_ours(CLI::App& app, Options& o) {
       "--inject-fault",
       [&o](const std::string& text) {  // KIND:RANK[:ELEMENT]
         const auto parts = split(text, ':');
-        static const std::vector<std::string> kKinds = {"none", "flip", "hang", "crash", "slow"};
-        const auto kind = std::find(kKinds.begin(), kKinds.end(), parts[0]);
+        const auto fault = parse_fault(parts[0]);
         const auto rank = parts.size() > 1 ? parse_integer(parts[1], 0, kInt) : std::nullopt;
         const auto element = parts.size() > 2 ? parse_integer(parts[2], 0, INT64_MAX) : std::optional<int64_t>(0);
-        if (kind == kKinds.end() || !rank || !element || parts.size() > 3)
+        if (!fault || !rank || !element || parts.size() > 3)
           throw CLI::ValidationError("--inject-fault", print("'%s' is not KIND:RANK[:ELEMENT] with KIND one of %s",
-                                                             text.c_str(), join(kKinds, ", ").c_str()));
-        o.fault = static_cast<uint32_t>(kind - kKinds.begin());  // in the order of protocol::Fault
+                                                             text.c_str(), known_faults().c_str()));
+        o.fault = *fault;
         o.fault_rank = static_cast<int>(*rank);
         o.fault_element = *element;
       });
@@ -275,13 +212,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   add_classic(app, options);
   add_ours(app, options);
   for (int i = 1; i < argc; ++i) options.arguments.emplace_back(argv[i]);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    return {std::nullopt, app.help(), 0};
-  } catch (const CLI::ParseError& fault) {
-    return {std::nullopt, print("nccl-tune: %s: %s", argv[0], fault.what()) + "; see nccl-tune bench --help\n", 2};
-  }
+  if (auto ended = parse_line(app, argv[0], "bench", argc, argv)) return {std::nullopt, ended->text, ended->status};
   if (options.list) return {std::nullopt, list_text(), 0};
   if (!collective.empty()) {
     const CollectiveInfo* info = find_collective(collective);

@@ -80,11 +80,13 @@ struct Options {
   bool adds_bytes() const { return factor <= 1; }
 };
 
-struct ParsedOptions {
-  std::optional<Options> options;  // absent: print `text` and exit with `status`
+template <class T>
+struct Parsed {
+  std::optional<T> options;  // absent: print `text` and exit with `status`
   std::string text;
   int status = 0;
 };
+using ParsedOptions = Parsed<Options>;
 
 // argv[0] is the command's name. Environment: NCCL_TESTS_DEVICE and its kin are read elsewhere.
 ParsedOptions parse_options(int argc, const char* const* argv);

@@ -35,11 +35,7 @@ struct PairsOptions {
   std::string shared_text;  // what all tasks must have been given alike
 };
 
-struct ParsedPairsOptions {
-  std::optional<PairsOptions> options;  // absent: print `text` and exit with `status`
-  std::string text;
-  int status = 0;
-};
+using ParsedPairsOptions = Parsed<PairsOptions>;
 
 // argv[0] is the command's name.
 ParsedPairsOptions parse_pairs_options(int argc, const char* const* argv);

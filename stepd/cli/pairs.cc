@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
-#include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/text.h"
 #include "bench/pairs_options.h"
 #include "bench/pairs_run.h"
-#include "cli/commands.h"
-#include "cli/facts.h"
-#include "cli/live_step.h"
-#include "policy/plan.h"
+#include "cli/bench_node.h"
+#include "cli/run_parsed.h"
 
 namespace nccltune::cli {
 namespace {
@@ -19,47 +17,23 @@ namespace {
 class PlannedNics {
  public:
   std::string beside(const std::string& bdf) {
-    if (!known_) read();
-    const auto at = by_gpu_.find(bdf);
-    return at != by_gpu_.end() && !at->second.empty() ? at->second : interface_;
+    if (!view_) view_ = view_node();
+    const auto hcas = view_->hcas_near ? view_->hcas_near(bdf) : std::vector<std::string>();
+    return hcas.empty() ? view_->socket_interface : join(hcas, ",");
   }
 
  private:
-  void read() {
-    known_ = true;
-    const auto source = open_source({});
-    if (!source) return;  // a policy that is wrong: the search needs none
-    const Node node = read_node(source->root, source->read);
-    Step step;
-    step.outside_slurm = true;
-    step.env = without_ours(source->env);
-    step.local_tasks = static_cast<int>(node.gpus.size());
-    for (int i = 0; i < step.local_tasks; ++i) step.tasks.push_back({.local_id = i, .env = step.env});
-    const Plan plan = make_plan(node, source->policy, step);
-    for (const TaskPlan& task : plan.tasks)
-      for (const std::string& gpu : task.gpus) by_gpu_[gpu] = join(task.hcas, ",");
-    for (const EnvSetting& setting : plan.env)
-      if (setting.name == "NCCL_SOCKET_IFNAME") interface_ = setting.value;
-    for (const KeptSetting& kept : plan.kept)
-      if (kept.name == "NCCL_SOCKET_IFNAME") interface_ = kept.value;
-    if (interface_.starts_with('=')) interface_.erase(0, 1);
-  }
-
-  bool known_ = false;
-  std::string interface_;
-  std::map<std::string, std::string> by_gpu_;
+  std::optional<nccltune::bench::NodeView> view_;
 };
 
 }  // namespace
 
 int pairs(int argc, char** argv) {
-  const nccltune::bench::ParsedPairsOptions parsed = nccltune::bench::parse_pairs_options(argc, argv);
-  if (!parsed.options) {
-    std::fputs(parsed.text.c_str(), parsed.status == exit_ok ? stdout : stderr);
-    return parsed.status;
-  }
   PlannedNics nics;
-  return nccltune::bench::run_pairs(*parsed.options, [&nics](const std::string& bdf) { return nics.beside(bdf); });
+  return run_parsed(
+      nccltune::bench::parse_pairs_options(argc, argv), [&nics](const nccltune::bench::PairsOptions& options) {
+        return nccltune::bench::run_pairs(options, [&nics](const std::string& bdf) { return nics.beside(bdf); });
+      });
 }
 
 }  // namespace nccltune::cli

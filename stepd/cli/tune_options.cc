@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/tune_options.h"
 
-#include <functional>
-
 #include "bench/collectives.h"
+#include "bench/option_values.h"
 #include "bench/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -11,39 +10,30 @@
 namespace nccltune::cli {
 namespace {
 
+using bench::parsed;
 using bench::print;
-
-// An option whose text goes through `parse`; what it refuses is "NAME: 'TEXT' is not WHAT".
-template <class T, class Parse>
-void parsed(CLI::App& app, const std::string& names, T& target, Parse parse, const std::string& what,
-            const std::string& help, const std::string& type) {
-  app.add_option_function<std::string>(
-         names,
-         [&target, parse, what, names](const std::string& text) {
-           const auto value = parse(text);
-           if (!value) throw CLI::ValidationError(names, print("'%s' is not %s", text.c_str(), what.c_str()));
-           target = static_cast<T>(*value);
-         },
-         help)
-      ->take_last()
-      ->type_name(type);
-}
+using bench::worker_option;
 
 auto whole(int64_t low, int64_t high) {
   return [low, high](const std::string& text) { return bench::parse_integer(text, low, high); };
 }
 
 void add_measure_options(CLI::App& app, bench::Options& base) {
-  parsed(app, "-b,--minbytes", base.min_bytes, bench::parse_size, "a size", "smallest size (32M)", "SIZE");
-  parsed(app, "-e,--maxbytes", base.max_bytes, bench::parse_size, "a size", "largest size (32M)", "SIZE");
+  parsed(app, "-b,--minbytes", base.min_bytes, bench::parse_size, "a size", "smallest size (32M)")->type_name("SIZE");
+  parsed(app, "-e,--maxbytes", base.max_bytes, bench::parse_size, "a size", "largest size (32M)")->type_name("SIZE");
   parsed(app, "-f,--stepfactor", base.factor, whole(2, 1 << 30), "a factor of at least 2",
-         "factor from size to size (4)", "N");
+         "factor from size to size (4)")
+      ->type_name("N");
   parsed(app, "-n,--iters", base.iterations, whole(6, 1000000), "a number of at least 6",
-         "iterations of each size (20)", "N");
-  parsed(app, "-w,--warmup_iters", base.warmup, whole(0, 1000000), "a number", "warm-up iterations (3)", "N");
-  parsed(app, "-g,--ngpus", base.gpus, whole(1, 1024), "a number", "GPUs in each task, a worker process each (1)", "N");
+         "iterations of each size (20)")
+      ->type_name("N");
+  parsed(app, "-w,--warmup_iters", base.warmup, whole(0, 1000000), "a number", "warm-up iterations (3)")
+      ->type_name("N");
+  parsed(app, "-g,--ngpus", base.gpus, whole(1, 1024), "a number", "GPUs in each task, a worker process each (1)")
+      ->type_name("N");
   parsed(app, "-R,--local_register", base.registration, whole(0, 2), "0, 1 or 2",
-         "register buffers: 1 local, 2 windows (0)", "N");
+         "register buffers: 1 local, 2 windows (0)")
+      ->type_name("N");
   app.add_option_function<std::string>(
          "-d,--datatype",
          [&base](const std::string& text) {
@@ -58,34 +48,26 @@ void add_measure_options(CLI::App& app, bench::Options& base) {
       ->take_last()
       ->type_name("TYPE");
   parsed(app, "--timeout", base.timeout, bench::parse_duration, "a duration such as 90s, 5m",
-         "bound for each phase without progress (3m)", "TIME");
-  app.add_option_function<std::string>(
-         "--worker",
-         [&base](const std::string& text) {
-           if (text == "host")
-             base.worker = bench::WorkerChoice::host;
-           else if (text == "nccl")
-             base.worker = bench::WorkerChoice::nccl;
-           else if (text != "auto")
-             throw CLI::ValidationError("--worker",
-                                        print("'%s' is not a worker; known: auto, nccl, host", text.c_str()));
-         },
-         "nccl: GPUs; host: host memory over TCP; auto (auto)")
-      ->take_last()
-      ->type_name("NAME");
+         "bound for each phase without progress (3m)")
+      ->type_name("TIME");
+  worker_option(app, base.worker)->type_name("NAME");
 }
 
 void add_search_options(CLI::App& app, TuneOptions& options) {
   parsed(app, "--budget", options.search.budget, bench::parse_duration, "a duration such as 60s, 30m",
-         "seconds of trials, all together (30m)", "TIME");
+         "seconds of trials, all together (30m)")
+      ->type_name("TIME");
   app.add_option("--space", options.space, "what may be tried, in place of the shipped file")->type_name("FILE");
   app.add_option("--workload", options.workload, "collectives and sizes with their weights, in place of those above")
       ->type_name("FILE");
   parsed(app, "--launches", options.search.launches, whole(bench::kFewestLaunches, 1000), "a number of at least 6",
-         "launches of each side that decide in the end (10)", "N");
+         "launches of each side that decide in the end (10)")
+      ->type_name("N");
   parsed(app, "--min-gain", options.search.min_gain, bench::parse_fraction, "a fraction such as 2% or 0.02",
-         "gain below which nothing is written (1%)", "PART");
-  parsed(app, "--seed", options.search.seed, whole(0, INT64_MAX), "a number", "of the order of trials (1)", "N");
+         "gain below which nothing is written (1%)")
+      ->type_name("PART");
+  parsed(app, "--seed", options.search.seed, whole(0, INT64_MAX), "a number", "of the order of trials (1)")
+      ->type_name("N");
   app.add_option("--out", options.out, "the profile's file (nccl-tune-tuned.yaml)")->type_name("FILE");
   app.add_option("--state", options.state, "kept to go on from; none: no file (nccl-tune-tune.state)")
       ->type_name("FILE");

@@ -1,29 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/compare_json.h"
 
-#include <cmath>
-#include <nlohmann/json.hpp>
-
 #include "bench/text.h"
 
 namespace nccltune::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string utc(std::time_t when) {
-  std::tm broken{};
-  gmtime_r(&when, &broken);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &broken);
-  return text;
-}
-
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
-// Bytes that are no UTF-8 (a library's message) are replaced, not fatal.
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Json work_json(const Work& work) {
   const CollectiveInfo& info = info_of(work.collective);
@@ -50,9 +33,9 @@ Json fault_json(const std::optional<TrialFault>& fault) {
 
 Json half_json(const Half& half) {
   if (!half.ran) return nullptr;
-  return {{"time_us", number(half.seconds * 1e6)},
+  return {{"time_us", number_or_null(half.seconds * 1e6)},
           {"p50_us", half.summary.count ? Json(half.summary.p50 * 1e6) : Json(nullptr)},
-          {"busbw", number(half.busbw)},
+          {"busbw", number_or_null(half.busbw)},
           {"wrong", half.checked ? Json(half.wrong) : Json(nullptr)}};
 }
 
@@ -60,7 +43,7 @@ Json row_json(size_t work, const Row& row) {
   return {{"work", work},
           {"bytes", row.bytes},
           {"iterations", row.iterations},
-          {"time_us", number(time_of(row) * 1e6)},
+          {"time_us", number_or_null(time_of(row) * 1e6)},
           {"out_of_place", half_json(row.out)},
           {"in_place", half_json(row.in)}};
 }
@@ -69,11 +52,11 @@ Json size_json(const SizeVerdict& s) {
   return {{"work", s.work},
           {"bytes", s.bytes},
           {"blocks", s.ratio.blocks},
-          {"baseline_us", number(s.baseline * 1e6)},
-          {"variant_us", number(s.variant * 1e6)},
-          {"baseline_busbw", number(s.baseline_gbs)},
-          {"variant_busbw", number(s.variant_gbs)},
-          {"ratio", number(s.ratio.ratio)},
+          {"baseline_us", number_or_null(s.baseline * 1e6)},
+          {"variant_us", number_or_null(s.variant * 1e6)},
+          {"baseline_busbw", number_or_null(s.baseline_gbs)},
+          {"variant_busbw", number_or_null(s.variant_gbs)},
+          {"ratio", number_or_null(s.ratio.ratio)},
           {"interval", s.ratio.interval ? Json{s.ratio.interval->first, s.ratio.interval->second} : Json(nullptr)},
           {"p", s.ratio.p},
           {"p_corrected", s.p},
@@ -92,9 +75,6 @@ Json verdict_json(const Comparison& c, const VariantVerdict& v) {
           {"sizes", sizes}};
 }
 
-// The document's tail while the run goes on: a reader of a killed run's file sees complete = false.
-const char kOpenTail[] = "\n],\"complete\":false,\"ended\":null}\n";
-
 }  // namespace
 
 void CompareJson::start(const CompareInfo& info, const Comparison& c) {
@@ -102,65 +82,55 @@ void CompareJson::start(const CompareInfo& info, const Comparison& c) {
   for (const Work& work : c.works) works.push_back(work_json(work));
   for (const Variant& variant : c.variants) variants.push_back(variant_json(variant));
   for (const auto& [name, value] : info.environment) environment[name] = value;
-  const Json json = {{"format", 1},
-                     {"tool", "nccl-tune compare"},
-                     {"version", info.version},
-                     {"started", utc(info.started)},
-                     {"worker", info.worker},
-                     {"world", info.world},
-                     {"job", text_or_null(info.job)},
-                     {"step", text_or_null(info.step)},
-                     {"ranks", c.ranks},
-                     {"nodes", c.nodes},
-                     {"arguments", info.arguments},
-                     {"seed", info.seed},
-                     {"launches_wanted", c.launches},
-                     {"least", c.least},
-                     {"false_difference", kFalseDifference},
-                     {"environment", environment},
-                     {"works", works},
-                     {"variants", variants}};
-  std::string head = dump(json);
-  head.back() = ',';  // the object stays open
-  head += "\"launches\":[";
-  end_of_launches_ = head.size();
-  sink_.write_at(0, head + kOpenTail);
+  document_.start({{"format", 1},
+                   {"tool", "nccl-tune compare"},
+                   {"version", info.version},
+                   {"started", utc_text(info.started)},
+                   {"worker", info.worker},
+                   {"world", info.world},
+                   {"job", text_or_null(info.job)},
+                   {"step", text_or_null(info.step)},
+                   {"ranks", c.ranks},
+                   {"nodes", c.nodes},
+                   {"arguments", info.arguments},
+                   {"seed", info.seed},
+                   {"launches_wanted", c.launches},
+                   {"least", c.least},
+                   {"false_difference", kFalseDifference},
+                   {"environment", environment},
+                   {"works", works},
+                   {"variants", variants}},
+                  "launches");
 }
 
 void CompareJson::add(const Comparison& c, const ComparedLaunch& launch) {
   Json rows = Json::array();
   for (size_t work = 0; work < launch.result.rows.size(); ++work)
     for (const Row& row : launch.result.rows[work]) rows.push_back(row_json(work, row));
-  const Json json = {{"block", launch.block},
-                     {"variant", c.variants[launch.variant].name},
-                     {"started", utc(launch.started)},
-                     {"seconds", launch.result.seconds},
-                     {"fault", fault_json(launch.result.fault)},
-                     {"data_path", launch.result.data_path},
-                     {"settings_read", launch.result.settings},
-                     {"rows", rows}};
-  const std::string text = (first_ ? "\n" : ",\n") + dump(json);
-  first_ = false;
-  // Launch and tail go in one call: at no moment is the file something else than a document.
-  sink_.write_at(end_of_launches_, text + kOpenTail);
-  end_of_launches_ += text.size();
+  document_.add({{"block", launch.block},
+                 {"variant", c.variants[launch.variant].name},
+                 {"started", utc_text(launch.started)},
+                 {"seconds", launch.result.seconds},
+                 {"fault", fault_json(launch.result.fault)},
+                 {"data_path", launch.result.data_path},
+                 {"settings_read", launch.result.settings},
+                 {"rows", rows}});
 }
 
 void CompareJson::finish(const CompareInfo& info, const Comparison& c, const std::vector<VariantVerdict>& verdicts,
                          const CompareEnding& ending) {
   Json judged = Json::array();
   for (const VariantVerdict& v : verdicts) judged.push_back(verdict_json(c, v));
-  const Json json = {{"complete", ending.complete},
-                     {"ended", utc(std::time(nullptr))},
-                     {"seconds", ending.seconds},
-                     {"library", text_or_null(info.library)},
-                     {"device", text_or_null(info.device)},
-                     {"baseline", c.variants.front().name},
-                     {"verdicts", judged},
-                     {"sentence", ending.sentence},
-                     {"trouble", ending.trouble},
-                     {"exit_status", ending.exit_status}};
-  sink_.write_at(end_of_launches_, "\n]," + dump(json).substr(1) + "\n");
+  document_.finish({{"complete", ending.complete},
+                    {"ended", utc_text(std::time(nullptr))},
+                    {"seconds", ending.seconds},
+                    {"library", text_or_null(info.library)},
+                    {"device", text_or_null(info.device)},
+                    {"baseline", c.variants.front().name},
+                    {"verdicts", judged},
+                    {"sentence", ending.sentence},
+                    {"trouble", ending.trouble},
+                    {"exit_status", ending.exit_status}});
 }
 
 }  // namespace nccltune::bench

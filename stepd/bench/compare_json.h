@@ -3,26 +3,22 @@
 // rewritten in place, so that a killed run leaves what it did.
 #pragma once
 
-#include <cstdint>
-
 #include "bench/compare_report.h"
 #include "bench/comparison.h"
-#include "bench/sink.h"
+#include "bench/json.h"
 
 namespace nccltune::bench {
 
 class CompareJson {
  public:
-  explicit CompareJson(Sink sink) : sink_(std::move(sink)) {}
+  explicit CompareJson(Sink sink) : document_(std::move(sink)) {}
   void start(const CompareInfo& info, const Comparison& comparison);
   void add(const Comparison& comparison, const ComparedLaunch& launch);
   void finish(const CompareInfo& info, const Comparison& comparison, const std::vector<VariantVerdict>& verdicts,
               const CompareEnding& ending);
 
  private:
-  Sink sink_;
-  uint64_t end_of_launches_ = 0;
-  bool first_ = true;
+  GrowingDocument document_;
 };
 
 }  // namespace nccltune::bench

@@ -74,13 +74,6 @@ std::string table_of(const Comparison& c, const VariantVerdict& v) {
   return text;
 }
 
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string result = "\"";
-  for (const char c : text) result += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return result + "\"";
-}
-
 }  // namespace
 
 std::string compare_text(const CompareInfo& info, const Comparison& c, const std::vector<VariantVerdict>& verdicts,
@@ -100,9 +93,9 @@ std::string compare_csv(const Comparison& c, const std::vector<VariantVerdict>& 
       "variant,baseline,collective,type,op,root,bytes,blocks,baseline_us,variant_us,baseline_busbw_gbs,"
       "variant_busbw_gbs,ratio,ratio_low,ratio_high,p,p_corrected,verdict,launches,failed,fault\n";
   for (const VariantVerdict& v : verdicts) {
-    const std::string variant = quoted(c.variants[v.variant].name), baseline = quoted(c.variants[0].name);
+    const std::string variant = csv_field(c.variants[v.variant].name), baseline = csv_field(c.variants[0].name);
     const std::string tail =
-        print(",%d,%d,", v.launches, v.failed) + (v.fault ? quoted(v.fault->text) : std::string()) + "\n";
+        print(",%d,%d,", v.launches, v.failed) + (v.fault ? csv_field(v.fault->text) : std::string()) + "\n";
     // A variant without any figure is a row all the same.
     if (v.sizes.empty() && v.variant != 0) text += variant + "," + baseline + ",,,,,,,,,,,,,,,," + "-" + tail;
     for (const SizeVerdict& s : v.sizes) {

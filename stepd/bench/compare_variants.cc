@@ -8,18 +8,13 @@
 #include <optional>
 #include <set>
 
+#include "base/text.h"
 #include "bench/text.h"
 
 namespace nccltune::bench {
 namespace {
 
 constexpr size_t kMostVariants = 256;  // beyond it is a search: nccl-tune tune
-
-bool is_variable_name(const std::string& name) {
-  const auto fits = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
-  return !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
-         std::all_of(name.begin(), name.end(), fits);
-}
 
 struct Axis {
   std::string name;

@@ -5,19 +5,13 @@
 #include <cmath>
 #include <map>
 
+#include "bench/statistics.h"
 #include "bench/text.h"
 
 namespace nccltune::bench {
 namespace {
 
 constexpr size_t kFewestBlocks = 3;  // two differences have one degree of freedom: nothing is ever found
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 // The row of a launch; nullptr where it did not come so far.
 const Row* row_at(const TrialResult& result, size_t work, size_t size) {

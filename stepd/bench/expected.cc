@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <set>
 
+#include "bench/statistics.h"
 #include "bench/text.h"
 
 #ifndef NCCLTUNE_SYSCONFDIR
@@ -38,12 +39,6 @@ std::string default_file() {
         std::filesystem::path(NCCLTUNE_SYSCONFDIR "/expected.yaml"), self.parent_path() / "etc/expected.yaml"})
     if (access(path.c_str(), R_OK) == 0) return path;
   return "";
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 struct Reference {

@@ -13,6 +13,7 @@ namespace nccltune::bench {
 struct NodeView {
   std::vector<std::string> active_hcas;  // of the compute fabric: "mlx5_0:1"
   double hca_gbs = 0;                    // GB/s each way, all of them together; 0: unknown
+  std::string socket_interface;          // of NCCL's sockets, by name
   std::optional<bool> gpudirect;         // GPUDirect RDMA can be: DMA-BUF or nvidia_peermem; absent: not known
   // The plan's HCAs for a task with the GPU at `bdf`: names; empty: it has none.
   std::function<std::vector<std::string>(const std::string& bdf)> hcas_near;

@@ -211,13 +211,7 @@ std::vector<std::string> describe_cycles(const std::vector<Row>& rows) {
   const auto by_time = [](const Row* a, const Row* b) { return a->out.seconds < b->out.seconds; };
   const Row &best = **std::min_element(same.begin(), same.end(), by_time),
             &worst = **std::max_element(same.begin(), same.end(), by_time);
-  const auto stamp = [](const Row& row) {
-    std::tm broken{};
-    localtime_r(&row.stamp, &broken);
-    char text[32];
-    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &broken);
-    return std::string(text);
-  };
+  const auto stamp = [](const Row& row) { return local_time_text(row.stamp); };
   return {print(
       "%zu cycles from %s to %s: %s out of place takes %.2f us (median), least %.2f us in cycle %lld at %s, most "
       "%.2f us in cycle %lld at %s",

@@ -2,9 +2,9 @@
 #include "bench/outcome.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "bench/json.h"
 #include "bench/text.h"
 #include "bench/trouble.h"
 
@@ -63,7 +63,7 @@ std::string pack(const Outcome& o) {
   json["data_path"] = o.data_path;
   json["settings"] = o.settings;
   // What a crashing library wrote may be no UTF-8.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(json);
 }
 
 std::optional<Outcome> unpack_outcome(const std::string& text) {

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "bench/statistics.h"
+
 namespace nccltune::bench {
 namespace {
 
@@ -21,14 +23,6 @@ constexpr double kLowestThreshold = 0.6;
 
 // With fewer nodes the figures do not tell their scatter well enough to widen the bound by it.
 constexpr int kNodesForScatter = 16;
-
-double median_of(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 bool is_alone(const NodePair& pair) { return pair.a == pair.b; }
 
@@ -59,17 +53,17 @@ std::vector<double> PairSearch::best_figures(bool alone) const {
   return best;
 }
 
-double PairSearch::median(bool alone) const { return median_of(best_figures(alone)); }
+double PairSearch::median(bool alone) const { return bench::median(best_figures(alone)); }
 
 double PairSearch::bound(bool alone) const {
   const std::vector<double> figures = best_figures(alone);
-  const double middle = median_of(figures);
+  const double middle = bench::median(figures);
   if (nodes_ < kNodesForScatter) return middle * options_.threshold;
   std::vector<double> above;  // faults make slower: the upper half shows the scatter of healthy figures alone
   for (const double figure : figures)
     if (figure >= middle) above.push_back(figure - middle);
   const double sigma =
-      middle <= 0 ? 0 : 1.4826 * median_of(std::move(above)) / middle;  // of a normal distribution, from the MAD
+      middle <= 0 ? 0 : 1.4826 * bench::median(std::move(above)) / middle;  // of a normal distribution, from the MAD
   return middle * std::max(kLowestThreshold, std::min(options_.threshold, 1 - kSigmas * sigma));
 }
 

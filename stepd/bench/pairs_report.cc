@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "bench/collectives.h"
 #include "bench/hostlist.h"
+#include "bench/json.h"
 #include "bench/text.h"
 
 namespace nccltune::bench {
@@ -26,7 +26,7 @@ const RailCard& card_of(const NodeCard& node, int rail) {
   return kNone;
 }
 
-std::string line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string line(const Json& json) { return dump(json) + "\n"; }
 
 Json end_json(const NodeCard& node, int rail) {
   const RailCard& card = card_of(node, rail);

@@ -6,22 +6,7 @@
 namespace nccltune::bench {
 namespace {
 
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string result = "\"";
-  for (const char c : text) result += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return result + "\"";
-}
-
 std::string micros(double seconds) { return print("%.3f", seconds * 1e6); }
-
-std::string stamp(std::time_t when) {
-  std::tm broken{};
-  gmtime_r(&when, &broken);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &broken);
-  return text;
-}
 
 std::string line(const RunInfo& info, const Row& row, const char* placement, const Half& half) {
   const Summary& s = half.summary;
@@ -48,7 +33,7 @@ std::string line(const RunInfo& info, const Row& row, const char* placement, con
   cells.push_back(any ? print("%.4f", s.drift) : "");
   cells.push_back(any ? micros(s.skew) : "");
   cells.push_back(s.late_rank >= 0 ? std::to_string(s.late_rank) : "");
-  cells.push_back(stamp(row.stamp));
+  cells.push_back(utc_text(row.stamp));
   cells.push_back(std::to_string(info.ranks));
   cells.push_back(std::to_string(info.nodes));
   cells.push_back(info.worker);
@@ -56,7 +41,7 @@ std::string line(const RunInfo& info, const Row& row, const char* placement, con
   cells.push_back(info.devices.empty() ? "" : info.devices.front().library);
   cells.push_back(info.version);
   cells.push_back(info.job);
-  for (std::string& cell : cells) cell = quoted(cell);
+  for (std::string& cell : cells) cell = csv_field(cell);
   return join(cells, ",") + "\n";
 }
 

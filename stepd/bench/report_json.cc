@@ -3,9 +3,7 @@
 
 #include <fcntl.h>
 
-#include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "bench/text.h"
 
@@ -14,25 +12,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string utc(std::time_t when) {
-  std::tm broken{};
-  gmtime_r(&when, &broken);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &broken);
-  return text;
-}
-
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 template <class T>
 Json optional_of(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
-
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
-// One line; bytes that are no UTF-8 (a host name, a library's message) are replaced, not fatal.
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Json options_json(const Options& o) {
   Json types = Json::array(), ops = Json::array();
@@ -86,8 +69,8 @@ Json summary_json(const Half& half) {
   if (s.count == 0) return nullptr;
   Json times = Json::array(), shortest = Json::array(), first_done = Json::array();
   for (const protocol::Sample& sample : half.samples) {
-    times.push_back(number(sample.max_seconds * 1e6));
-    shortest.push_back(number(sample.min_seconds * 1e6));
+    times.push_back(number_or_null(sample.max_seconds * 1e6));
+    shortest.push_back(number_or_null(sample.min_seconds * 1e6));
     first_done.push_back(sample.min_rank);
   }
   return {{"count", s.count},
@@ -118,10 +101,10 @@ Json half_json(const Half& half) {
   if (half.wrong_rank >= 0)
     first = {
         {"rank", half.wrong_rank}, {"element", half.wrong_element}, {"expected", half.expected}, {"found", half.found}};
-  return {{"time_us", number(half.seconds * 1e6)},
+  return {{"time_us", number_or_null(half.seconds * 1e6)},
           {"cpu_time_us", half.cpu_seconds > 0 ? Json(half.cpu_seconds * 1e6) : Json(nullptr)},
-          {"algbw", number(half.algbw)},
-          {"busbw", number(half.busbw)},
+          {"algbw", number_or_null(half.algbw)},
+          {"busbw", number_or_null(half.busbw)},
           {"wrong", half.checked ? Json(half.wrong) : Json(nullptr)},
           {"wrong_ranks", half.checked ? Json(half.bad_ranks) : Json(nullptr)},
           {"first_wrong", first},
@@ -131,8 +114,8 @@ Json half_json(const Half& half) {
 Json group_half_json(const GroupHalf& half) {
   if (!(half.seconds > 0)) return nullptr;
   return {{"time_us", half.seconds * 1e6},
-          {"algbw", number(half.algbw)},
-          {"busbw", number(half.busbw)},
+          {"algbw", number_or_null(half.algbw)},
+          {"busbw", number_or_null(half.busbw)},
           {"wrong", half.wrong}};
 }
 
@@ -155,7 +138,7 @@ Json info_json(const RunInfo& info) {
           {"version", info.version},
           {"collective", std::string(info_of(info.options.collective).name)},
           {"label", info.options.label},
-          {"started", utc(info.started)},
+          {"started", utc_text(info.started)},
           {"worker", info.worker},
           {"world", info.world},
           {"job", text_or_null(info.job)},
@@ -171,58 +154,43 @@ Json info_json(const RunInfo& info) {
           {"devices", devices}};
 }
 
-// The document's tail while the run goes on: a reader of a killed run's file sees complete = false.
-const char kRowsFollow[] = "\"rows\":[";
-const char kOpenTail[] = "\n],\"complete\":false,\"ended\":null}\n";
+const char kList[] = "rows";
 
-std::string tail(const Ending& ending) {
-  const Json json = {{"complete", ending.complete},
-                     {"ended", utc(std::time(nullptr))},
-                     {"seconds", ending.seconds},
-                     {"wrong_checks", ending.wrong_checks},
-                     {"mean_busbw", number(ending.mean_busbw)},
-                     {"exit_status", ending.exit_status},
-                     {"notes", ending.notes},
-                     {"trouble", ending.trouble.lines}};
-  return "\n]," + dump(json).substr(1) + "\n";
+Json tail(const Ending& ending) {
+  return {{"complete", ending.complete},
+          {"ended", utc_text(std::time(nullptr))},
+          {"seconds", ending.seconds},
+          {"wrong_checks", ending.wrong_checks},
+          {"mean_busbw", number_or_null(ending.mean_busbw)},
+          {"exit_status", ending.exit_status},
+          {"notes", ending.notes},
+          {"trouble", ending.trouble.lines}};
 }
 
 }  // namespace
 
-void JsonReporter::start(const RunInfo& info) {
-  info_ = info;
-  std::string head = dump(info_json(info));
-  head.back() = ',';  // the object stays open
-  head += kRowsFollow;
-  end_of_rows_ = head.size();
-  sink_.write_at(0, head + kOpenTail);
-}
+void JsonReporter::start(const RunInfo& info) { document_.start(info_json(info), kList); }
 
 void JsonReporter::add(const Row& row) {
-  const Json json = {{"bytes", row.bytes},
-                     {"elements", row.elements},
-                     {"type", row.type},
-                     {"op", row.op == "none" || row.op.empty() ? Json(nullptr) : Json(row.op)},
-                     {"root", row.root < 0 ? Json(nullptr) : Json(row.root)},
-                     {"cycle", row.cycle},
-                     {"iterations", row.iterations},
-                     {"time", utc(row.stamp)},
-                     {"out_of_place", half_json(row.out)},
-                     {"in_place", half_json(row.in)},
-                     {"groups", groups_json(row.groups)}};
-  const std::string text = (first_ ? "\n" : ",\n") + dump(json);
-  first_ = false;
-  // Row and tail go in one call: at no moment is the file something else than a document.
-  sink_.write_at(end_of_rows_, text + kOpenTail, kOpenTail);
-  end_of_rows_ += text.size();
+  document_.add({{"bytes", row.bytes},
+                 {"elements", row.elements},
+                 {"type", row.type},
+                 {"op", row.op == "none" || row.op.empty() ? Json(nullptr) : Json(row.op)},
+                 {"root", row.root < 0 ? Json(nullptr) : Json(row.root)},
+                 {"cycle", row.cycle},
+                 {"iterations", row.iterations},
+                 {"time", utc_text(row.stamp)},
+                 {"out_of_place", half_json(row.out)},
+                 {"in_place", half_json(row.in)},
+                 {"groups", groups_json(row.groups)}});
 }
 
-void JsonReporter::finish(const Ending& ending) { sink_.write_at(end_of_rows_, tail(ending), kOpenTail); }
+void JsonReporter::finish(const Ending& ending) { document_.finish(tail(ending)); }
 
 bool end_document(const std::string& path, const Ending& ending) {
   std::ifstream file(path, std::ios::binary);
   std::string line;
-  if (!std::getline(file, line) || !line.ends_with(kRowsFollow)) return false;
+  if (!std::getline(file, line) || !line.ends_with(GrowingDocument::opening_of(kList))) return false;
   uint64_t at = line.size() + 1, end = line.size();
   while (std::getline(file, line)) {
     const size_t comma = line.ends_with(',') ? 1 : 0;
@@ -233,7 +201,7 @@ bool end_document(const std::string& path, const Ending& ending) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return false;
   Sink sink(fd, path);
-  sink.write_at(end, tail(ending));
+  sink.write_at(end, GrowingDocument::ending(tail(ending)));
   return !sink.broken();
 }
 

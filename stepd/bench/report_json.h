@@ -3,11 +3,10 @@
 // place, so that a killed run leaves what it did.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
+#include "bench/json.h"
 #include "bench/report.h"
-#include "bench/sink.h"
 
 namespace nccltune::bench {
 
@@ -17,16 +16,13 @@ bool end_document(const std::string& path, const Ending& ending);
 
 class JsonReporter : public Reporter {
  public:
-  explicit JsonReporter(Sink sink) : sink_(std::move(sink)) {}
+  explicit JsonReporter(Sink sink) : document_(std::move(sink)) {}
   void start(const RunInfo& info) override;
   void add(const Row& row) override;
   void finish(const Ending& ending) override;
 
  private:
-  Sink sink_;
-  RunInfo info_;
-  uint64_t end_of_rows_ = 0;
-  bool first_ = true;
+  GrowingDocument document_;
 };
 
 }  // namespace nccltune::bench

@@ -70,14 +70,6 @@ std::string half_text(const Options& o, const Half& half) {
   return text;
 }
 
-std::string stamp_text(std::time_t when) {
-  std::tm broken{};
-  localtime_r(&when, &broken);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &broken);
-  return text;
-}
-
 std::string comments(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += "# " + neutral_comment(line) + "\n";
@@ -117,7 +109,7 @@ std::string row_text(const Options& o, const Row& row) {
   std::string text = print("%12llu  %12llu  %8s  %6s  %6d", static_cast<unsigned long long>(row.bytes),
                            static_cast<unsigned long long>(row.elements), row.type.c_str(), row.op.c_str(), row.root);
   text += half_text(o, row.out) + half_text(o, row.in);
-  if (o.timestamps) text += print("%21s", stamp_text(row.stamp).c_str());
+  if (o.timestamps) text += print("%21s", local_time_text(row.stamp).c_str());
   return text + "\n";
 }
 

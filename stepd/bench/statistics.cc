@@ -11,13 +11,6 @@ namespace {
 constexpr double kStationary = 0.02;  // of the median
 constexpr size_t kSlopePoints = 300;  // 45,000 pairs: a millisecond
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 // P(B = k) for B ~ Binomial(n, 1/2), by logarithms: 2^-n underflows from n = 1075 on.
 double binomial_half(size_t n, size_t k) {
   return std::exp(std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0) - n * std::log(2.0));
@@ -54,6 +47,14 @@ size_t settling_of(const std::vector<double>& times) {
     if (std::abs(here - next) <= std::max(kStationary * next, 3 * scatter)) break;
   }
   return out;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
 double percentile(const std::vector<double>& sorted, double p) {

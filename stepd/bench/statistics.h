@@ -11,6 +11,9 @@
 
 namespace nccltune::bench {
 
+// 0 of nothing; the mean of the two in the middle of an even number.
+double median(std::vector<double> values);
+
 // Nearest rank: the smallest value with at least p (0 < p <= 1) of the values at or below it. `sorted` is not empty.
 double percentile(const std::vector<double>& sorted, double p);
 

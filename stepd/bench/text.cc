@@ -160,6 +160,29 @@ std::string rank_list(std::vector<int> ranks, size_t most) {
   return text;
 }
 
+std::string utc_text(std::time_t when) {
+  std::tm broken{};
+  gmtime_r(&when, &broken);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &broken);
+  return text;
+}
+
+std::string local_time_text(std::time_t when) {
+  std::tm broken{};
+  localtime_r(&when, &broken);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &broken);
+  return text;
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string result = "\"";
+  for (const char c : text) result += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return result + "\"";
+}
+
 std::string neutral_comment(std::string text) {
   for (char& c : text)
     if (static_cast<unsigned char>(c) < ' ') c = ' ';

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,6 +40,14 @@ std::optional<double> parse_real(std::string_view text);
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::string lower(std::string_view text);
+
+// "2026-03-01T12:00:00Z", for programs.
+std::string utc_text(std::time_t when);
+// "2026-03-01 13:00:00" of the machine's zone, as nccl-tests prints it.
+std::string local_time_text(std::time_t when);
+
+// A field of a CSV line, in quotes where it must be (RFC 4180).
+std::string csv_field(const std::string& text);
 
 // "0-3,8": ascending ranks in the kernel's list form; the first `most` ranges, then "...".
 std::string rank_list(std::vector<int> ranks, size_t most = 16);

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "bench/collectives.h"
 #include "bench/comparison.h"
+#include "bench/json.h"
 #include "bench/text.h"
 
 namespace nccltune::bench {
@@ -29,7 +29,7 @@ std::string word_of(const Variant& variant, const std::vector<Work>& works, doub
   for (const Work& work : works)
     word["works"].push_back({static_cast<uint32_t>(work.collective), static_cast<uint32_t>(work.type),
                              static_cast<uint32_t>(work.op), work.root, work.sizes});
-  return word.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(word);
 }
 
 TrialResult take_part(TrialRunner& runner, const Json& word) {

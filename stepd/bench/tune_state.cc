@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <nlohmann/json.hpp>
+
+#include "base/fd.h"
+#include "bench/json.h"
 
 namespace nccltune::bench {
 namespace {
@@ -37,29 +39,6 @@ std::optional<std::pair<Setting, Answer>> trial_of(const Json& item) {
   return std::pair(std::move(setting), std::move(answer));
 }
 
-class File {
- public:
-  explicit File(int fd) : fd_(fd) {}
-  ~File() {
-    if (fd_ >= 0) close(fd_);
-  }
-  File(const File&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-bool write_all(int fd, const std::string& text) {
-  for (size_t at = 0; at < text.size();) {
-    const ssize_t n = write(fd, text.data() + at, text.size() - at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    at += static_cast<size_t>(n);
-  }
-  return true;
-}
-
 }  // namespace
 
 std::string journal_text(const Identity& identity, const Journal& journal) {
@@ -71,7 +50,7 @@ std::string journal_text(const Identity& identity, const Journal& journal) {
                                   {"fault", answer.fault},
                                   {"wrong_data", answer.wrong_data},
                                   {"seconds", answer.seconds}});
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump(document) + "\n";
 }
 
 Result<Journal> parse_journal(const std::string& text, const std::string& file, const Identity& identity) {
@@ -95,7 +74,7 @@ Result<Journal> parse_journal(const std::string& text, const std::string& file, 
 }
 
 Result<std::optional<Journal>> read_journal(const std::string& file, const Identity& identity) {
-  const File fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const Fd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (fd.get() < 0 && errno == ENOENT) return std::optional<Journal>();
   if (fd.get() < 0) return Error{file, "cannot be opened", std::strerror(errno), ""};
   struct stat info {};
@@ -116,7 +95,7 @@ std::optional<Error> write_journal(const std::string& file, const Identity& iden
   const std::string fresh = file + ".new";
   unlink(fresh.c_str());
   const auto failed = [&](const char* what) { return Error{fresh, what, std::strerror(errno), ""}; };
-  const File fd(open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
+  const Fd fd(open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (fd.get() < 0) return failed("cannot be made");
   if (!write_all(fd.get(), journal_text(identity, journal)) || fsync(fd.get()) != 0) return failed("cannot be written");
   if (rename(fresh.c_str(), file.c_str()) != 0) return failed("cannot take its place");

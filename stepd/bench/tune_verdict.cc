@@ -7,16 +7,10 @@
 
 #include "bench/comparison.h"
 #include "bench/ratio.h"
+#include "bench/statistics.h"
 
 namespace nccltune::bench {
 namespace {
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 Gain gain_of(const std::vector<PairedTimes>& pairs, double min_gain) {
   const Ratio ratio = ratio_of(pairs);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/fd.h"
 #include "cli/commands.h"
 #include "cli/facts.h"
 #include "cli/output.h"
@@ -38,15 +39,10 @@ Result<std::string> read_whole(const std::string& file) {
 
 bool write_file(const std::string& file, const std::string& text) {
   const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  size_t done = 0;
-  while (fd >= 0 && done < text.size()) {
-    const ssize_t n = ::write(fd, text.data() + done, text.size() - done);
-    if (n < 0 && errno != EINTR) break;
-    if (n > 0) done += static_cast<size_t>(n);
-  }
+  const bool written = fd >= 0 && write_all(fd, text);
   const int why = errno;
   const bool closed = fd >= 0 && ::close(fd) == 0;
-  if (done == text.size() && closed) return true;
+  if (written && closed) return true;
   say({.object = file, .what = "cannot write the page", .reason = std::strerror(why)});
   return false;
 }

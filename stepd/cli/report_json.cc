@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "cli/json_field.h"
 #include "cli/report_run.h"
 
 namespace nccltune::cli {
@@ -14,13 +15,6 @@ namespace nccltune::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-const Json& field(const Json& json, const char* name) {
-  static const Json kNull;
-  if (!json.is_object()) return kNull;
-  const auto it = json.find(name);
-  return it == json.end() ? kNull : *it;
-}
 
 std::string text(const Json& json, const char* name) {
   const Json& value = field(json, name);

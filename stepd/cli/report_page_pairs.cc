@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/html.h"
+#include "cli/json_field.h"
 
 namespace nccltune::cli {
 
@@ -19,12 +20,6 @@ using Json = nlohmann::ordered_json;
 
 // A matrix of more nodes is no picture any more: then it shows those that something is wrong with, and their partners.
 constexpr size_t kMostNodes = 48;
-
-const Json& field(const Json& json, const char* name) {
-  static const Json kNull;
-  const auto it = json.is_object() ? json.find(name) : json.end();
-  return it == json.end() || !json.is_object() ? kNull : *it;
-}
 
 double number(const Json& json, const char* name) {
   const Json& value = field(json, name);

@@ -165,6 +165,13 @@ std::optional<uint64_t> parse_size(std::string_view text) {
   return bytes;
 }
 
+bool is_variable_name(std::string_view text) {
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
+  constexpr std::string_view kAllowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+  return !text.empty() && kLetters.find(text[0]) != std::string_view::npos &&
+         text.find_first_not_of(kAllowed) == std::string_view::npos;
+}
+
 bool glob_match(std::string_view pattern, std::string_view text) {
   size_t p = 0, t = 0;
   size_t star = std::string_view::npos, star_text = 0;

@@ -40,6 +40,9 @@ std::optional<uint64_t> parse_hex(std::string_view text);
 // optional B or iB; a fraction needs a unit and is rounded down to bytes. nullopt: not such a text, or above 2^63 - 1.
 std::optional<uint64_t> parse_size(std::string_view text);
 
+// What a shell takes for a variable's name: letters, digits and _, no digit first. ASCII only.
+bool is_variable_name(std::string_view text);
+
 // Shell wildcards over the whole text: * and ? match any character, [a-z] and [!a-z] a set, \ takes the next as it is.
 // An unclosed [ matches itself. Time is bounded by pattern length times text length.
 bool glob_match(std::string_view pattern, std::string_view text);

@@ -6,14 +6,9 @@
 namespace nccltune {
 namespace {
 
-const NumaNode* find_numa(const Node& node, int id) {
-  const auto it = std::find_if(node.numa.begin(), node.numa.end(), [&](const NumaNode& n) { return n.id == id; });
-  return it == node.numa.end() ? nullptr : &*it;
-}
-
 // A NUMA node that a task can run on. One that the node does not list is unknown, not excluded.
 bool has_cpus(const Node& node, int id) {
-  const NumaNode* numa = find_numa(node, id);
+  const NumaNode* numa = node.find_numa(id);
   return numa && !numa->cpus.empty();
 }
 
@@ -131,13 +126,13 @@ std::optional<CpuSet> cpus_near(const Node& node, const std::string& bdf) {
     // Every CPU is what the kernel lists where it knows nothing; it is locality only when a NUMA node says so too.
     if (!local.empty() && (sysfs_numa || !(local == node.online_cpus))) return local;
   }
-  if (sysfs_numa) return find_numa(node, *sysfs_numa)->cpus;
+  if (sysfs_numa) return node.find_numa(*sysfs_numa)->cpus;
   if (const TopologyFile::Device* in_file = find_in_files(node, bdf)) {
     const CpuSet cpus = in_file->cpus & node.online_cpus;
     if (!cpus.empty()) return cpus;
   }
   const auto numa = numa_of(node, bdf);
-  return numa ? std::optional(find_numa(node, *numa)->cpus) : std::nullopt;
+  return numa ? std::optional(node.find_numa(*numa)->cpus) : std::nullopt;
 }
 
 }  // namespace nccltune

@@ -13,8 +13,8 @@
 namespace nccltune {
 namespace {
 
-template <class List, class Field>
-auto find_by(const List& list, Field field, const std::string& value) -> decltype(list.data()) {
+template <class List, class Field, class Value>
+auto find_by(const List& list, Field field, const Value& value) -> decltype(list.data()) {
   const auto it = std::find_if(list.begin(), list.end(), [&](const auto& item) { return item.*field == value; });
   return it == list.end() ? nullptr : &*it;
 }
@@ -61,11 +61,28 @@ bool IpAddress::contains(const IpAddress& other) const {
 
 std::string IpAddress::text() const { return address_text(v6 ? AF_INET6 : AF_INET, bytes.data()); }
 
+std::optional<std::pair<int, int>> kernel_version(const std::string& release) {
+  const auto parts = split(release, '.');
+  if (parts.size() < 2) return std::nullopt;
+  const auto major = parse_int(parts[0], 0, 1000);
+  std::string_view second = parts[1];
+  const auto minor = parse_int(second.substr(0, second.find_first_not_of("0123456789")), 0, 100000);
+  if (!major || !minor) return std::nullopt;
+  return std::pair(static_cast<int>(*major), static_cast<int>(*minor));
+}
+
+std::optional<bool> Node::dma_buf() const {
+  const auto kernel = kernel_version(kernel_release);
+  if (!kernel || driver.version.empty()) return std::nullopt;
+  return *kernel >= std::pair(5, 12) && driver.open_modules;
+}
+
 const PciDevice* Node::find_pci(const std::string& bdf) const {
   const auto it = pci.find(bdf);
   return it == pci.end() ? nullptr : &it->second;
 }
 
+const NumaNode* Node::find_numa(int id) const { return find_by(numa, &NumaNode::id, id); }
 const Gpu* Node::find_gpu(const std::string& bdf) const { return find_by(gpus, &Gpu::bdf, bdf); }
 const RdmaDevice* Node::find_rdma(const std::string& name) const { return find_by(rdma, &RdmaDevice::name, name); }
 const NetInterface* Node::find_net(const std::string& name) const { return find_by(net, &NetInterface::name, name); }

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/cpuset.h"
@@ -188,10 +189,19 @@ struct Node {
   bool imex_channels = false;                // /dev/nvidia-caps-imex-channels has a channel
   std::vector<Note> notes;
 
+  // GPUDirect RDMA by DMA-BUF can be: Linux 5.12 or newer and the open GPU kernel modules (NVIDIA GPUDirect RDMA guide,
+  // CUDA 11.7). Absent: kernel or driver are not told.
+  std::optional<bool> dma_buf() const;
+
+  // nullptr: there is none.
+  const NumaNode* find_numa(int id) const;
   const PciDevice* find_pci(const std::string& bdf) const;
   const Gpu* find_gpu(const std::string& bdf) const;
   const RdmaDevice* find_rdma(const std::string& name) const;
   const NetInterface* find_net(const std::string& name) const;
 };
+
+// Of the kernel's "5.15.0-1042-azure" what matters: {5, 15}. Absent: no such text.
+std::optional<std::pair<int, int>> kernel_version(const std::string& release);
 
 }  // namespace nccltune

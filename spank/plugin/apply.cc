@@ -17,7 +17,7 @@ void keep_first(std::optional<Error>& first, Error error) {
 void export_one(spank_t spank, const EnvSetting& setting, bool ours, Applied& applied) {
   // An empty NCCL_IB_HCA or NCCL_IB_GID_INDEX means something else to NCCL than an absent one.
   if (setting.value.empty()) return;
-  if (!is_variable_name(setting.name) || setting.name.size() + setting.value.size() > kMaxVariable ||
+  if (!is_settable_name(setting.name) || setting.name.size() + setting.value.size() > kMaxVariable ||
       setting.value.find('\0') != std::string::npos) {
     keep_first(applied.error, Error{setting.name.substr(0, 64), "cannot be exported (rule " + setting.rule + ")",
                                     "not a variable's name, or a value of 128 KiB and more", ""});

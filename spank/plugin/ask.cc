@@ -40,11 +40,6 @@ bool is_set(spank_t spank, const char* name) {
   return value && !value->empty();
 }
 
-std::string get(const Environment& env, const char* name) {
-  const auto found = env.find(name);
-  return found == env.end() ? std::string() : found->second;
-}
-
 // SLURM_TOPOLOGY_ADDR ends in the node's name; its pattern ("switch.switch.node") says how many parts come before, as a
 // node's name may hold a dot itself.
 std::string name_from_topology(std::string address, const std::string& pattern) {
@@ -101,8 +96,9 @@ ContainerRequest container_request(spank_t spank) {
 std::string node_name(const Environment& env) {
   // slurmstepd writes its topology address before user_init, over what the job brought along. SLURMD_NODENAME comes
   // only with task_init: until then a step inside a batch job has the one of the batch script's node.
-  std::string name = name_from_topology(get(env, "SLURM_TOPOLOGY_ADDR"), get(env, "SLURM_TOPOLOGY_ADDR_PATTERN"));
-  if (name.empty()) name = get(env, "SLURMD_NODENAME");
+  std::string name =
+      name_from_topology(value_of(env, "SLURM_TOPOLOGY_ADDR"), value_of(env, "SLURM_TOPOLOGY_ADDR_PATTERN"));
+  if (name.empty()) name = value_of(env, "SLURMD_NODENAME");
   return name.empty() ? short_host_name() : name;
 }
 
@@ -111,7 +107,7 @@ Step ask_step(spank_t spank, const Environment& env, const Options& options, con
   Step step;
   step.node_name = node_name(env);
   step.env = without_marked(env);
-  step.step_gpus = get(env, "SLURM_STEP_GPUS");
+  step.step_gpus = value_of(env, "SLURM_STEP_GPUS");
   step.local_tasks = local_task_count(spank);
   step.gpu_order = arguments.gpu_order;
   step.container = container.image;

@@ -16,11 +16,6 @@ namespace {
 constexpr std::string_view kWord = "inside";
 constexpr const char* kTopology = "NCCL_TOPO_FILE";
 
-std::string get(const Environment& env, const char* name) {
-  const auto found = env.find(name);
-  return found == env.end() ? std::string() : found->second;
-}
-
 bool is_nccl(const std::string& name) { return name.compare(0, 5, "NCCL_") == 0; }
 
 void compare(const Outside& outside, const Environment& env, InsideFindings& findings) {
@@ -45,7 +40,7 @@ void compare(const Outside& outside, const Environment& env, InsideFindings& fin
 
 // NCCL says no more than one INFO line of a file that it cannot open (nccl src/graph/xml.cc).
 void check_topology_file(const Outside& outside, const Environment& env, InsideFindings& findings) {
-  const std::string file = get(env, kTopology);
+  const std::string file = value_of(env, kTopology);
   if (file.empty() || access(file.c_str(), R_OK) == 0) return;
   const bool ours = outside.exported.count(kTopology) > 0 && findings.overridden.count(kTopology) == 0;
   if (ours) findings.unreadable.insert(kTopology);
@@ -58,7 +53,7 @@ void check_topology_file(const Outside& outside, const Environment& env, InsideF
 // mpi_pmix names the server's folder, below SlurmdSpoolDir; nothing but enroot's own extra hook mounts it. Without it
 // clients complain of gds_ds12_lock_pthread.c, or do not connect.
 void check_pmix(const Environment& env, InsideFindings& findings) {
-  const std::string folder = get(env, "PMIX_SERVER_TMPDIR");
+  const std::string folder = value_of(env, "PMIX_SERVER_TMPDIR");
   struct stat status {};
   if (folder.empty() || stat(folder.c_str(), &status) == 0) return;
   findings.lost.push_back({"PMIx", "'" + folder + "' is not in the container: " + std::strerror(errno) +

@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include "base/text.h"
+
 namespace nccltune {
 namespace {
 
@@ -19,12 +21,7 @@ bool is_never_ours(std::string_view name) {
 
 }  // namespace
 
-bool is_variable_name(const std::string& name) {
-  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
-  constexpr std::string_view kAllowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
-  return !name.empty() && name.size() <= kMaxName && kLetters.find(name[0]) != std::string_view::npos &&
-         name.find_first_not_of(kAllowed) == std::string::npos;
-}
+bool is_settable_name(const std::string& name) { return name.size() <= kMaxName && is_variable_name(name); }
 
 std::set<std::string> marked_names(const Environment& env) {
   std::set<std::string> names;
@@ -34,7 +31,7 @@ std::set<std::string> marked_names(const Environment& env) {
   while (!rest.empty() && names.size() < kMaxNames) {
     const std::size_t comma = rest.find(',');
     std::string name(rest.substr(0, comma));
-    if (is_variable_name(name) && !is_never_ours(name)) names.insert(std::move(name));
+    if (is_settable_name(name) && !is_never_ours(name)) names.insert(std::move(name));
     if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);
   }

@@ -25,7 +25,7 @@ Environment without_marked(const Environment& env);
 // The mark's value for these names, sorted: the same plan gives the same bytes.
 std::string mark_of(const std::set<std::string>& names);
 
-// A name that a shell could have given: [A-Za-z_][A-Za-z0-9_]*, 255 bytes at most.
-bool is_variable_name(const std::string& name);
+// A variable's name of 255 bytes at most.
+bool is_settable_name(const std::string& name);
 
 }  // namespace nccltune

@@ -24,19 +24,6 @@ constexpr const char* kUserDefault = "NCCLTUNE";
 // --export=NONE (src/common/spank.c: spank_process_env_options).
 constexpr const char* kOptionVariable = "SLURM_SPANK__SLURM_SPANK_OPTION_nccl_tune_nccl_tune";
 
-std::string get(const Environment& env, const char* name) {
-  const auto found = env.find(name);
-  return found == env.end() ? std::string() : found->second;
-}
-
-// "/etc/nccl-tune.yaml" -> "/etc/nccl-tune.d"
-std::string drop_in_of(const std::string& policy) {
-  const std::size_t dot = policy.rfind('.');
-  const std::size_t slash = policy.rfind('/');
-  return (dot == std::string::npos || (slash != std::string::npos && dot < slash) ? policy : policy.substr(0, dot)) +
-         ".d";
-}
-
 bool is_absent(const std::string& path) {
   struct stat status {};
   return stat(path.c_str(), &status) != 0 && errno == ENOENT;
@@ -44,8 +31,8 @@ bool is_absent(const std::string& path) {
 
 ReadOptions read_options(const Policy& policy, const Environment& env) {
   ReadOptions options;
-  options.home = get(env, "HOME");
-  options.nccl_conf_file = get(env, "NCCL_CONF_FILE");
+  options.home = value_of(env, "HOME");
+  options.nccl_conf_file = value_of(env, "NCCL_CONF_FILE");
   options.probe = policy.files();
   options.topology_files = policy.topology_files();
   options.details = false;

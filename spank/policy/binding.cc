@@ -46,16 +46,10 @@ Locality locality_of(const Node& node, const std::vector<std::string>& gpus) {
   return result;
 }
 
-const NumaNode* find_numa(const Node& node, int id) {
-  for (const NumaNode& numa : node.numa)
-    if (numa.id == id) return &numa;
-  return nullptr;
-}
-
 // A preferred node is only of use when it has memory; numa_of() gives none without CPUs.
 std::optional<int> memory_node(const Node& node, const Locality& local) {
   if (local.numa.size() != 1) return std::nullopt;
-  const NumaNode* numa = find_numa(node, *local.numa.begin());
+  const NumaNode* numa = node.find_numa(*local.numa.begin());
   if (numa == nullptr || numa->memory_kb == 0u) return std::nullopt;
   return numa->id;
 }

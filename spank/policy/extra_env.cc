@@ -11,11 +11,6 @@
 namespace nccltune {
 namespace {
 
-std::string get(const Environment& env, const char* name) {
-  const auto found = env.find(name);
-  return found == env.end() ? "" : found->second;
-}
-
 // "tcp", "tcp,self,sm": no transport that an HCA could carry. "^x" excludes and leaves the rest.
 bool is_tcp_only(const std::string& ucx_tls) {
   if (ucx_tls.empty() || ucx_tls[0] == '^') return false;
@@ -38,7 +33,7 @@ std::string labels(const std::vector<ChosenPort>& hcas) {
 
 void plan_peers(const Step& step, const std::vector<ChosenPort>& hcas, const std::string& interface,
                 std::vector<EnvSetting>& env) {
-  if (!hcas.empty() && !is_tcp_only(get(step.env, "UCX_TLS")))
+  if (!hcas.empty() && !is_tcp_only(value_of(step.env, "UCX_TLS")))
     env.push_back({"UCX_NET_DEVICES", labels(hcas), "peers.ucx", "MPI over UCX uses the same HCAs as NCCL."});
   else if (!interface.empty())
     env.push_back({"UCX_NET_DEVICES", interface, "peers.ucx", "MPI over UCX uses the same interface as NCCL."});
@@ -85,12 +80,12 @@ std::string first_host(const std::string& nodelist) {
 
 void plan_torch(const Step& step, const Task& task, std::vector<EnvSetting>& env, std::vector<Note>& notes) {
   if (!step.torch) return;
-  const auto number = [&](const char* name) { return parse_int(get(task.env, name), 0, INT32_MAX); };
+  const auto number = [&](const char* name) { return parse_int(value_of(task.env, name), 0, INT32_MAX); };
   const auto rank = number("SLURM_PROCID");
   auto world = number("SLURM_STEP_NUM_TASKS");
   if (!world) world = number("SLURM_NTASKS");
-  std::string list = get(task.env, "SLURM_STEP_NODELIST");
-  if (list.empty()) list = get(task.env, "SLURM_JOB_NODELIST");
+  std::string list = value_of(task.env, "SLURM_STEP_NODELIST");
+  if (list.empty()) list = value_of(task.env, "SLURM_JOB_NODELIST");
   const std::string host = first_host(list);
   if (!rank || !world || host.empty()) {
     notes.push_back({"torch", "asked for, but Slurm does not tell the task's rank, their number or the step's nodes"});

@@ -8,13 +8,6 @@
 namespace nccltune {
 namespace {
 
-bool is_shell_name(const std::string& name) {
-  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
-  return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-  });
-}
-
 std::string place(const ConfLine& line) { return line.file + ":" + std::to_string(line.line); }
 
 }  // namespace
@@ -62,7 +55,7 @@ std::vector<EnvSetting> conf_as_settings(const Node& node, const Environment& en
   std::vector<EnvSetting> settings;
   std::set<std::string> seen;
   for (const ConfLine& line : node.nccl_conf) {
-    if (!is_shell_name(line.name) || line.value.empty() || !seen.insert(line.name).second) continue;
+    if (!is_variable_name(line.name) || line.value.empty() || !seen.insert(line.name).second) continue;
     const auto existing = existing_value(node, env, line.name);
     if (!existing || !existing->in_file) continue;
     settings.push_back({line.name, line.value, "conf.container",

@@ -254,6 +254,14 @@ TaskPlan plan_task(const Node& node, const Plan& node_plan, const Policy& policy
   return plan;
 }
 
+std::optional<std::string> value_in_force(const Plan& plan, std::string_view name) {
+  for (const KeptSetting& kept : plan.kept)
+    if (kept.name == name) return kept.value;
+  for (const EnvSetting& setting : plan.env)
+    if (setting.name == name) return setting.value;
+  return std::nullopt;
+}
+
 Plan make_plan(const Node& node, const Policy& policy, const Step& step) {
   Plan plan = plan_node(node, policy, step);
   for (const Task& task : step.tasks) plan.tasks.push_back(plan_task(node, plan, policy, step, task));

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/cpuset.h"
@@ -65,6 +66,9 @@ Plan plan_node(const Node& node, const Policy& policy, const Step& step);
 
 // One task of it: its GPUs, HCAs, pin and own environment.
 TaskPlan plan_task(const Node& node, const Plan& node_plan, const Policy& policy, const Step& step, const Task& task);
+
+// What tasks of the node will have of this variable: kept or exported. Absent: neither.
+std::optional<std::string> value_in_force(const Plan& plan, std::string_view name);
 
 // plan_node, and plan_task for each of step.tasks.
 Plan make_plan(const Node& node, const Policy& policy, const Step& step);

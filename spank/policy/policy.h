@@ -75,6 +75,9 @@ struct Policy {
 // "FILE:line:column" and whose remedy names the nearest known key.
 Result<Policy> parse_policy(const std::string& text, const std::string& file);
 
+// The folder of drop-ins that goes with a policy file: "/etc/nccl-tune.yaml" -> "/etc/nccl-tune.d".
+std::string drop_in_of(const std::string& policy);
+
 // Reads a policy file and, after it, the *.yaml of drop_in (a folder; "" for none), whose profiles win by order.
 // Each must be owned by root (or by the caller, outside root) and writable by nobody else; opened O_NOFOLLOW. A broken
 // drop-in is left out, with its fault in left_out; a fault of the file itself is the Error.

@@ -186,15 +186,8 @@ bool is_reserved(const std::string& name) {
   return name.rfind("SLURM_", 0) == 0 || name.rfind("SLURMD_", 0) == 0 || name.rfind("NCCLTUNE", 0) == 0;
 }
 
-bool is_shell_name(const std::string& name) {
-  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
-  for (const char c : name)
-    if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_')) return false;
-  return true;
-}
-
 MaybeError PolicyReader::read_setting(const YamlNode& name, const YamlNode& value, ProfileEnv& setting) const {
-  if (!is_shell_name(name.scalar)) return error(name, "'" + name.scalar + "' is not a variable's name");
+  if (!is_variable_name(name.scalar)) return error(name, "'" + name.scalar + "' is not a variable's name");
   if (is_reserved(name.scalar)) return error(name, "'" + name.scalar + "' cannot be set by a policy");
   setting.name = name.scalar;
   setting.where = where(name);

@@ -10,26 +10,13 @@
 #include <cstring>
 #include <set>
 
+#include "base/fd.h"
 #include "policy/policy.h"
 #include "policy/sharp.h"
 #include "policy/yaml_tree.h"
 
 namespace nccltune {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 // What is read here ends up in every job's environment: only root may have written it. A user who runs the tool may
 // have a policy of his own; slurmstepd in user_init is no such user: it has the job's effective uid, and root's real
@@ -46,7 +33,7 @@ std::optional<Error> check_owner(const std::string& file, const struct stat& inf
 // `name` is looked up in the folder `at`; `file` is what messages call it.
 Result<std::string> read_file(int at, const char* name, const std::string& file) {
   // O_NONBLOCK: a FIFO must not hold the step up.
-  const Descriptor fd(openat(at, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  const Fd fd(openat(at, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   if (fd.get() < 0) {
     const int reason = errno;
     if (reason == ELOOP) return Error{file, "a symbolic link is not followed", "", "name the file itself"};
@@ -179,6 +166,12 @@ void add_unique(std::vector<std::string>& paths, const std::string& path) {
 }
 
 }  // namespace
+
+std::string drop_in_of(const std::string& policy) {
+  const std::size_t slash = policy.rfind('/'), dot = policy.rfind('.');
+  const bool extension = dot != std::string::npos && (slash == std::string::npos || dot > slash);
+  return policy.substr(0, extension ? dot : policy.size()) + ".d";
+}
 
 Result<Policy> load_policy(const std::string& file, const std::string& drop_in) {
   Reading main = read_one(AT_FDCWD, file.c_str(), file);

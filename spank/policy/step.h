@@ -14,6 +14,12 @@ namespace nccltune {
 
 using Environment = std::map<std::string, std::string>;
 
+// "" when it is not set.
+inline std::string value_of(const Environment& env, const char* name) {
+  const auto found = env.find(name);
+  return found == env.end() ? std::string() : found->second;
+}
+
 enum class GpuOrder { pci, minor };  // what a gres index counts: PCI order (NVML), or /dev/nvidiaN
 
 // One task, as seen where it is about to start. reference: "which GPU does a task own".

@@ -13,11 +13,6 @@ namespace {
 
 using Gpus = std::vector<const Gpu*>;
 
-std::string get(const Environment& env, const char* name) {
-  const auto found = env.find(name);
-  return found == env.end() ? "" : found->second;
-}
-
 bool has(const Environment& env, const char* name) { return env.count(name) > 0; }
 
 std::string count_of(std::size_t n, const char* what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); }
@@ -88,7 +83,7 @@ Listed read_list(const std::string& name, const std::string& list, const Gpus& c
 
 // Slurm binds GPUs to tasks: "gpu:per_task:1" (22.05), "gres/gpu:single:1" (23.11), never for "gpu:none".
 bool is_bound(const Environment& env) {
-  const std::string bind = get(env, "SLURMD_TRES_BIND");
+  const std::string bind = value_of(env, "SLURMD_TRES_BIND");
   for (const std::string_view part : split(bind, '+')) {
     std::string_view word = trim(part);
     if (word.rfind("gres/", 0) == 0) word.remove_prefix(5);
@@ -133,7 +128,7 @@ TaskGpus outside_slurm(const Node& node, const Step& step, const Task& task) {
   Gpus all = all_gpus(node, GpuOrder::pci);
   if (const auto open = accessible(all, task)) all = *open;
   std::string seen = "In PCI order";
-  const std::string list = get(task.env, "CUDA_VISIBLE_DEVICES");
+  const std::string list = value_of(task.env, "CUDA_VISIBLE_DEVICES");
   if (!list.empty()) {
     Listed listed = read_list("CUDA_VISIBLE_DEVICES", list, all);
     if (!listed.fault.empty()) return uncertain(all, listed.fault);
@@ -175,7 +170,7 @@ TaskGpus from_list(const std::string& name, const std::string& list, const Gpus&
   if (counted.empty()) return uncertain({}, "the task may not open any GPU");
   Listed listed = read_list(name, list, counted);
   if (!listed.fault.empty()) return uncertain(counted, listed.fault);
-  const std::string own_step_gpus = get(task.env, "SLURM_STEP_GPUS");
+  const std::string own_step_gpus = value_of(task.env, "SLURM_STEP_GPUS");
   // Both count the same devices where nothing is constrained; if they differ, one of them was rewritten
   // (--gres-flags=allow-task-sharing counts within the job).
   if (!constrained && name == "CUDA_VISIBLE_DEVICES" && is_index_list(own_step_gpus) && is_index_list(list)) {
@@ -204,13 +199,13 @@ TaskGpus find_task_gpus(const Node& node, const Step& step, const Task& task) {
   if (step.outside_slurm) return outside_slurm(node, step, task);
   const Gpus all = all_gpus(node, step.gpu_order);
   const std::optional<Gpus> open = accessible(all, task);
-  const std::string visible = get(task.env, "CUDA_VISIBLE_DEVICES");
+  const std::string visible = value_of(task.env, "CUDA_VISIBLE_DEVICES");
   if (has(task.env, "CUDA_VISIBLE_DEVICES")) {
     if (visible.empty() || visible == "NoDevFiles" || visible == "-1" || lower(visible) == "none")
       return uncertain({}, "CUDA_VISIBLE_DEVICES='" + visible + "' gives the task no GPU");
     return from_list("CUDA_VISIBLE_DEVICES", visible, all, open, step, task);
   }
-  const std::string own = get(task.env, "SLURM_STEP_GPUS");
+  const std::string own = value_of(task.env, "SLURM_STEP_GPUS");
   if (!own.empty()) return from_list("SLURM_STEP_GPUS", own, all, open, step, task);
   return from_no_variable(all, open, step, task);
 }

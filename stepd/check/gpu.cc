@@ -46,16 +46,12 @@ void every_gpu_has_its_driver(const Subject& subject, Report& report) {
 
 void gpudirect(const Subject& subject, Report& report) {
   if (subject.node.gpus.empty() || subject.node.rdma.empty() || subject.node.driver.version.empty()) return;
-  const auto parts = split(subject.node.kernel_release, '.');
-  const auto major = parse_int(parts[0], 0, 1000);
-  std::string_view second = parts.size() > 1 ? parts[1] : "";
-  const auto minor = parse_int(second.substr(0, second.find_first_not_of("0123456789")), 0, 100000);
-  const bool new_kernel = major && minor && (*major > 5 || (*major == 5 && *minor >= 12));
+  const std::optional<bool> dma_buf = subject.node.dma_buf();
   if (subject.node.peermem == true)
     report.ok("nvidia_peermem", "loaded");
-  else if (new_kernel && subject.node.driver.open_modules)
+  else if (dma_buf == true)
     report.ok("DMA-BUF", "kernel " + subject.node.kernel_release + ", open kernel modules");
-  else if (subject.node.peermem == false && major)
+  else if (subject.node.peermem == false && dma_buf)
     report.fail("nvidia_peermem",
                 "not loaded, and no DMA-BUF: kernel " + subject.node.kernel_release +
                     (subject.node.driver.open_modules ? "" : ", proprietary kernel modules"),

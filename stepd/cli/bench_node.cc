@@ -5,7 +5,6 @@
 #include <map>
 #include <utility>
 
-#include "base/text.h"
 #include "cli/facts.h"
 #include "cli/live_step.h"
 #include "node/distance.h"
@@ -15,17 +14,11 @@
 namespace nccltune::cli {
 namespace {
 
-// As stepd/check's gpu.peermem: nvidia_peermem, or DMA-BUF with Linux 5.12 and the open kernel modules.
+// Absent: what is told leaves it open.
 std::optional<bool> gpudirect_of(const Node& node) {
-  if (node.peermem == true) return true;
-  const auto parts = split(node.kernel_release, '.');
-  if (parts.size() < 2) return std::nullopt;
-  const std::string_view second = parts[1];
-  const auto major = parse_int(parts[0], 0, 1000);
-  const auto minor = parse_int(second.substr(0, second.find_first_not_of("0123456789")), 0, 100000);
-  if (!major || !minor || node.driver.version.empty()) return std::nullopt;
-  if (node.driver.open_modules && (*major > 5 || (*major == 5 && *minor >= 12))) return true;
-  return node.peermem ? std::optional(false) : std::nullopt;
+  const auto dma_buf = node.dma_buf();
+  if (node.peermem == true || dma_buf == true) return true;
+  return dma_buf && node.peermem ? std::optional(false) : std::nullopt;
 }
 
 double rate_of(const Node& node, const HcaDecision& hca) {
@@ -64,8 +57,7 @@ bench::NodeView view_node() {
   std::map<std::string, std::string> misplaced;
   for (const Gpu& gpu : node.gpus)
     if (const auto beside = cpus_near(node, gpu.bdf); beside && cpus && (*beside & *cpus).empty())
-      misplaced[gpu.bdf] =
-          "this task has CPUs " + cpus->list() + ", none of those beside its GPU, " + beside->list();
+      misplaced[gpu.bdf] = "this task has CPUs " + cpus->list() + ", none of those beside its GPU, " + beside->list();
   view.misplaced = [misplaced = std::move(misplaced)](const std::string& bdf) {
     const auto at = misplaced.find(bdf);
     return at == misplaced.end() ? std::string() : at->second;
@@ -77,6 +69,8 @@ bench::NodeView view_node() {
     const auto at = near.find(bdf);
     return at == near.end() ? std::vector<std::string>{} : at->second;
   };
+  view.socket_interface = value_in_force(plan, "NCCL_SOCKET_IFNAME").value_or("");
+  if (view.socket_interface.starts_with('=')) view.socket_interface.erase(0, 1);
   return view;
 }
 

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/fd.h"
 #include "base/text.h"
 #include "check/differences.h"
 #include "cli/output.h"
@@ -34,27 +35,9 @@ constexpr double kPatience = 60;   // for all nodes to come, and for one answer
 constexpr size_t kMostKinds = 64;  // unlike nodes whose facts are fetched; more than that is another kind of trouble
 constexpr int kConnectMilliseconds = 5000;
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 // The first IPv4 address of the interface that NCCL's sockets use here; "" when there is none.
 std::string own_address(const check::Subject& subject) {
-  std::string name;
-  for (const EnvSetting& setting : subject.plan.env)
-    if (setting.name == "NCCL_SOCKET_IFNAME") name = setting.value;
-  for (const KeptSetting& kept : subject.plan.kept)
-    if (kept.name == "NCCL_SOCKET_IFNAME") name = kept.value;
+  const std::string name = value_in_force(subject.plan, "NCCL_SOCKET_IFNAME").value_or("");
   const NetInterface* net = subject.node.find_net(name.starts_with('=') ? name.substr(1) : name);
   if (net)
     for (const IpAddress& address : net->addresses)
@@ -63,7 +46,7 @@ std::string own_address(const check::Subject& subject) {
 }
 
 // Listens there; the kernel answers the peers, nobody has to accept. "": "10.0.0.1:34567" could not be had.
-std::string listen_on(const Descriptor& fd, const std::string& address) {
+std::string listen_on(const Fd& fd, const std::string& address) {
   sockaddr_in name{};
   name.sin_family = AF_INET;
   if (fd.get() < 0 || address.empty() || inet_pton(AF_INET, address.c_str(), &name.sin_addr) != 1) return "";
@@ -82,7 +65,7 @@ std::string connect_to(const std::string& where) {
   const auto port = parse_int(where.substr(colon + 1), 1, 65535);
   if (!port || inet_pton(AF_INET, where.substr(0, colon).c_str(), &name.sin_addr) != 1) return "no such address";
   name.sin_port = htons(static_cast<uint16_t>(*port));
-  const Descriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) return std::strerror(errno);
   if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) == 0) return "";
   if (errno != EINPROGRESS) return std::strerror(errno);
@@ -229,7 +212,7 @@ std::vector<Finding> check_step(bench::World& world, const check::Subject& subje
   const std::string host = slurm_name && *slurm_name ? slurm_name : place.hostname;
   facts.host = host;
   const bool speaks = place.local_rank == 0;
-  const Descriptor listener(speaks && subject.live() ? ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1);
+  const Fd listener(speaks && subject.live() ? ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1);
   const std::string told =
       speaks ? fmt::format("{}\t{:016x}\t{}", host, check::digest_of(facts), listen_on(listener, own_address(subject)))
              : "-";

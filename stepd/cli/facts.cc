@@ -21,13 +21,6 @@ namespace {
 constexpr const char* kPolicyFile = NCCLTUNE_SYSCONFDIR "/nccl-tune.yaml";
 constexpr int kMostTasks = 4096;  // on a node
 
-// "/etc/nccl-tune.yaml" -> "/etc/nccl-tune.d": the folder that the plugin reads after the file, too.
-std::string drop_in_of(const std::string& policy) {
-  const size_t slash = policy.rfind('/'), dot = policy.rfind('.');
-  const bool extension = dot != std::string::npos && (slash == std::string::npos || dot > slash);
-  return policy.substr(0, extension ? dot : policy.size()) + ".d";
-}
-
 // The policy of the source tree that this program was built in: BUILD/nccl-tune, BUILD/../etc/nccl-tune.yaml.
 // "" when the program is not in such a place.
 std::string policy_beside_program() {

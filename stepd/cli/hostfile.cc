@@ -20,11 +20,6 @@ namespace {
 constexpr int kMostSlots = 1 << 20;
 constexpr size_t kMostHosts = 65536;  // as expand_hosts has it
 
-std::string_view value_of(const Environment& env, const char* name) {
-  const auto at = env.find(name);
-  return at == env.end() ? std::string_view() : std::string_view(at->second);
-}
-
 // "8", "a100:8" or "a100:4,v100:4" as SLURM_GPUS_PER_NODE and SLURM_GPUS have it. nullopt: not set, or cannot be read.
 std::optional<int> gpus_of(std::string_view text) {
   if (text.empty()) return std::nullopt;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/output.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -9,22 +10,28 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/fd.h"
 #include "cli/commands.h"
 
 namespace nccltune::cli {
 
 bool write_result(std::string_view text) {
   std::signal(SIGPIPE, SIG_IGN);
-  while (!text.empty()) {
-    ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      say({.object = "stdout", .what = "cannot write the result", .reason = std::strerror(errno)});
-      return false;
-    }
-    text.remove_prefix(static_cast<size_t>(n));
-  }
-  return true;
+  if (write_all(STDOUT_FILENO, text)) return true;
+  say({.object = "stdout", .what = "cannot write the result", .reason = std::strerror(errno)});
+  return false;
+}
+
+std::optional<Error> write_new_file(const std::string& path, std::string_view text) {
+  Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!fd && errno == EEXIST)
+    return Error{.object = path, .what = "exists already and is not overwritten", .remedy = "give another name"};
+  if (!fd) return Error{.object = path, .what = "cannot be created", .reason = std::strerror(errno)};
+  int reason = write_all(fd.get(), text) ? 0 : errno;
+  if (::close(fd.release()) != 0 && reason == 0) reason = errno;  // a network file system may tell of a full disk here
+  if (reason == 0) return std::nullopt;
+  unlink(path.c_str());
+  return Error{.object = path, .what = "cannot be written", .reason = std::strerror(reason)};
 }
 
 int finish(std::string_view text) { return write_result(text) ? exit_ok : exit_cannot_run; }

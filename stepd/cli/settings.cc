@@ -11,12 +11,6 @@ namespace nccltune::cli {
 
 namespace {
 
-bool is_variable_name(const std::string& name) {
-  auto is_word = [](unsigned char c) { return c == '_' || (c < 0x80 && std::isalnum(c)); };
-  return !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
-         std::all_of(name.begin(), name.end(), is_word);
-}
-
 // Whether this process is the Slurm task itself, and not one of several that torchrun started inside it. A job script
 // may also have set LOCAL_RANK to the task's own number.
 bool is_slurm_task_itself(const LocalRank& place, const Step& step) {

@@ -10,20 +10,13 @@
 #include "base/text.h"
 #include "policy/gid.h"
 #include "policy/interface.h"
+#include "policy/nccl_list.h"
 
 namespace nccltune::cli {
 
 namespace {
 
 // The value in force: the plan's, or the one that it kept.
-std::optional<std::string> value_in_force(const Plan& plan, std::string_view name) {
-  for (const KeptSetting& kept : plan.kept)
-    if (kept.name == name) return kept.value;
-  for (const EnvSetting& setting : plan.env)
-    if (setting.name == name) return setting.value;
-  return std::nullopt;
-}
-
 // The row of the index in force, else the one that NCCL finds by itself.
 const Gid* gid_in_force(const Node& node, const RdmaPort& port, const Plan& plan) {
   if (port.link_layer != "Ethernet") return nullptr;
@@ -33,19 +26,6 @@ const Gid* gid_in_force(const Node& node, const RdmaPort& port, const Plan& plan
   if (wanted < 0) return best_gid(node, port, v6 ? GidFamily::ipv6 : GidFamily::ipv4);
   auto row = std::find_if(port.gids.begin(), port.gids.end(), [&](const Gid& gid) { return gid.index == wanted; });
   return row == port.gids.end() ? nullptr : &*row;
-}
-
-// NCCL_SOCKET_IFNAME selects this name: "=" exact, "^" all but, else a prefix; a list of them with commas.
-bool selects(std::string_view value, std::string_view name) {
-  const bool all_but = value.starts_with('^');
-  if (all_but) value.remove_prefix(1);
-  const bool exact = value.starts_with('=');
-  if (exact) value.remove_prefix(1);
-  const auto words = split(value, ',');
-  const bool hit = std::any_of(words.begin(), words.end(), [&](std::string_view word) {
-    return exact ? word == name : !word.empty() && name.starts_with(word);
-  });
-  return hit != all_but;
 }
 
 std::string why_not(const Node& node, const NetInterface& net) {
@@ -100,16 +80,14 @@ std::vector<InterfaceRow> interface_rows(const Node& node, const Plan& plan) {
   const auto value = value_in_force(plan, "NCCL_SOCKET_IFNAME");
   std::vector<InterfaceRow> rows;
   for (const NetInterface& net : node.net) {
-    const bool used = value && selects(*value, net.name);
+    const bool used = value && !value->empty() && NcclList::parse(*value).takes(net.name, -1);
     rows.push_back({&net, used, used ? reason_for(plan, "NCCL_SOCKET_IFNAME") : why_not(node, net)});
   }
   return rows;
 }
 
 GpuDirect gpu_direct(const Node& node) {
-  GpuDirect direct{.peermem = node.peermem};
-  const auto kernel = kernel_version(node.kernel_release);
-  if (kernel && !node.driver.version.empty()) direct.dma_buf = *kernel >= std::pair(5, 12) && node.driver.open_modules;
+  GpuDirect direct{.peermem = node.peermem, .dma_buf = node.dma_buf(), .text = ""};
   direct.text = readiness(node, direct);
   return direct;
 }
@@ -160,16 +138,6 @@ const char* name_of(GidType type) {
       return "InfiniBand";
   }
   return "";
-}
-
-std::optional<std::pair<int, int>> kernel_version(const std::string& release) {
-  const auto parts = split(release, '.');
-  if (parts.size() < 2) return std::nullopt;
-  const auto major = parse_int(parts[0], 0, 1000);
-  std::string_view second = parts[1];
-  const auto minor = parse_int(second.substr(0, second.find_first_not_of("0123456789")), 0, 100000);
-  if (!major || !minor) return std::nullopt;
-  return std::pair(static_cast<int>(*major), static_cast<int>(*minor));
 }
 
 }  // namespace nccltune::cli

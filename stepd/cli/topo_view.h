@@ -39,7 +39,4 @@ GpuDirect gpu_direct(const Node& node);
 const char* name_of(NetKind kind);
 const char* name_of(GidType type);
 
-// The first `release` of the kernel's "5.15.0-1042-azure" that matters: {5, 15}. Absent: no such text.
-std::optional<std::pair<int, int>> kernel_version(const std::string& release);
-
 }  // namespace nccltune::cli

@@ -115,17 +115,30 @@ Crew::Answers Crew::ask_all(protocol::Kind kind, const std::string& payload, pro
   return ask(kind, std::vector<std::optional<std::string>>(members_.size(), payload), expected, patience);
 }
 
-Crew::Answers Crew::ask(protocol::Kind kind, const std::vector<std::optional<std::string>>& payloads,
-                        protocol::Kind expected, double patience) {
+// A worker that cannot be written to has ended or hangs: both are found by who waits for the answer.
+void Crew::hand_out(protocol::Kind kind, const std::vector<std::optional<std::string>>& payloads, double patience) {
   ++sequence_;
   for (size_t i = 0; i < members_.size(); ++i) {
     Member& member = members_[i];
     member.answer.reset();
     member.since = Clock::now();
     member.asked = payloads[i].has_value();
-    if (member.asked) member.process->send(kind, sequence_, *payloads[i], in_seconds(patience));
-    // A worker that cannot be written to has ended or hangs: both are found below.
+    if (member.asked && !member.fault) member.process->send(kind, sequence_, *payloads[i], in_seconds(patience));
   }
+}
+
+// One turn of waiting for answers.
+std::optional<Fault> Crew::attend(protocol::Kind expected, double patience) {
+  auto fault = wait_for_events(wanted_.empty() ? 200 : 1, expected);
+  if (!fault) serve_wanted_keys();
+  if (!fault) fault = look_at_ends();
+  if (!fault) fault = look_at_clock(patience);
+  return fault;
+}
+
+Crew::Answers Crew::ask(protocol::Kind kind, const std::vector<std::optional<std::string>>& payloads,
+                        protocol::Kind expected, double patience) {
+  hand_out(kind, payloads, patience);
   const auto began = Clock::now();
   Answers answers;
   for (;;) {
@@ -133,10 +146,7 @@ Crew::Answers Crew::ask(protocol::Kind kind, const std::vector<std::optional<std
     for (const Member& member : members_) all &= !member.asked || member.answer.has_value();
     if (all || answers.fault) break;
     if (seconds_since(began) > kAloneBeforeAsking) alarm_.watch(true);
-    answers.fault = wait_for_events(wanted_.empty() ? 200 : 1, expected);
-    if (!answers.fault) serve_wanted_keys();
-    if (!answers.fault) answers.fault = look_at_ends();
-    if (!answers.fault) answers.fault = look_at_clock(patience);
+    answers.fault = attend(expected, patience);
   }
   if (answers.fault && is_effect(*answers.fault))
     if (auto death = find_death()) answers.fault = std::move(death);
@@ -148,21 +158,11 @@ Crew::Answers Crew::ask(protocol::Kind kind, const std::vector<std::optional<std
 std::vector<Crew::Own> Crew::ask_each(protocol::Kind kind, const std::vector<std::optional<std::string>>& payloads,
                                       protocol::Kind expected, double patience, const GivenUp& given_up,
                                       std::optional<Fault>& interrupted) {
-  ++sequence_;
-  for (size_t i = 0; i < members_.size(); ++i) {
-    Member& member = members_[i];
-    member.answer.reset();
-    member.since = Clock::now();
-    member.asked = payloads[i].has_value();
-    if (member.asked && !member.fault) member.process->send(kind, sequence_, *payloads[i], in_seconds(patience));
-  }
+  hand_out(kind, payloads, patience);
   const auto waits = [](const Member& member) { return member.asked && !member.answer && !member.fault; };
   Deadline next_question = in_seconds(kAloneBeforeAsking);
   while (!interrupted && std::any_of(members_.begin(), members_.end(), waits)) {
-    auto fault = wait_for_events(wanted_.empty() ? 200 : 1, expected);
-    if (!fault) serve_wanted_keys();
-    if (!fault) fault = look_at_ends();
-    if (!fault) fault = look_at_clock(patience);
+    auto fault = attend(expected, patience);
     if (fault && fault->rank >= 0)
       give_up_on(fault->rank - first_rank_, std::move(*fault));
     else if (fault)

@@ -97,6 +97,8 @@ class Crew {
   std::optional<Fault> look_at_ends();
   std::optional<Fault> find_death();
   std::optional<Fault> look_at_clock(double patience);
+  void hand_out(protocol::Kind kind, const std::vector<std::optional<std::string>>& payloads, double patience);
+  std::optional<Fault> attend(protocol::Kind expected, double patience);
   std::optional<Fault> wait_for_events(int milliseconds, protocol::Kind expected);
   void serve_store_set(const Message& message);
   void serve_wanted_keys();

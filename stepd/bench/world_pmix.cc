@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The world as a PMIx client (https://pmix.github.io, versions 3 to 5). libpmix is loaded when needed: the tool starts
-// on machines without it. Structures are filled by hand, for the macros of one version's pmix.h call functions that
-// another version's library lacks.
+// The world as a PMIx client (https://pmix.github.io, versions 3 to 5).
 #include "bench/world.h"
 
 #if __has_include(<pmix.h>)
-#include <dlfcn.h>
 #include <pmix.h>
 #include <unistd.h>
 
@@ -20,55 +17,13 @@
 #include <thread>
 #include <vector>
 
+#include "bench/pmix_library.h"
 #include "bench/text.h"
 
 namespace nccltune::bench {
 namespace {
 
-struct Library {
-  decltype(&PMIx_Init) init;
-  decltype(&PMIx_Finalize) finalize;
-  decltype(&PMIx_Put) put;
-  decltype(&PMIx_Commit) commit;
-  decltype(&PMIx_Fence_nb) fence_nb;
-  decltype(&PMIx_Get) get;
-  decltype(&PMIx_Get_nb) get_nb;
-  decltype(&PMIx_Abort) abort;
-  decltype(&PMIx_Error_string) error_string;
-  decltype(&PMIx_Get_version) get_version;
-
-  std::string words(pmix_status_t status) const { return print("%s (%d)", error_string(status), status); }
-  // "OpenPMIx 4.2.2 (PMIx Standard: 4.2, ...)" -> "4.2.2".
-  std::string version() const {
-    const std::string text = get_version();
-    const size_t from = text.find_first_of("0123456789");
-    if (from == std::string::npos) return text;
-    std::string number = text.substr(from, text.find_first_not_of("0123456789.", from) - from);
-    while (!number.empty() && number.back() == '.') number.pop_back();
-    return number;
-  }
-};
-
-template <class F>
-bool find(void* handle, const char* name, F& function) {
-  function = reinterpret_cast<F>(dlsym(handle, name));
-  return function != nullptr;
-}
-
-Result<Library> load_library() {
-  void* handle = dlopen("libpmix.so.2", RTLD_NOW | RTLD_GLOBAL);
-  if (handle == nullptr)
-    return Error{"libpmix.so.2", "cannot load", dlerror(),
-                 "install libpmix2 (pmix), or set LD_LIBRARY_PATH to the one that Slurm uses"};
-  Library l{};
-  if (!find(handle, "PMIx_Init", l.init) || !find(handle, "PMIx_Finalize", l.finalize) ||
-      !find(handle, "PMIx_Put", l.put) || !find(handle, "PMIx_Commit", l.commit) ||
-      !find(handle, "PMIx_Fence_nb", l.fence_nb) || !find(handle, "PMIx_Get", l.get) ||
-      !find(handle, "PMIx_Get_nb", l.get_nb) || !find(handle, "PMIx_Abort", l.abort) ||
-      !find(handle, "PMIx_Error_string", l.error_string) || !find(handle, "PMIx_Get_version", l.get_version))
-    return Error{"libpmix.so.2", "lacks a call that every PMIx since version 2 has", dlerror(), ""};
-  return l;
-}
+using namespace pmix;  // NOLINT(google-build-using-namespace)
 
 // What another thread will deliver. Both hold it: whoever stops waiting leaves nothing dangling.
 struct Pending {
@@ -112,11 +67,6 @@ extern "C" void fence_done(pmix_status_t status, void* data) {
   delete pending;
 }
 
-std::string text_of(const pmix_value_t& value) {
-  if (value.type == PMIX_BYTE_OBJECT) return std::string(value.data.bo.bytes, value.data.bo.size);
-  return value.type == PMIX_STRING && value.data.string ? value.data.string : "";
-}
-
 // The value is the library's own.
 extern "C" void get_done(pmix_status_t status, pmix_value_t* value, void* data) {
   auto* held = static_cast<std::shared_ptr<Request>*>(data);
@@ -134,56 +84,6 @@ std::optional<pmix_status_t> bounded(Call call, Deadline deadline) {
   auto pending = std::make_shared<Pending>();
   std::thread([pending, call] { pending->settle(call()); }).detach();
   return pending->wait(deadline);
-}
-
-void name_key(pmix_info_t& info, const char* key) {
-  std::memset(&info, 0, sizeof info);
-  std::strncpy(info.key, key, sizeof info.key - 1);
-}
-pmix_info_t flag(const char* key) {
-  pmix_info_t info;
-  name_key(info, key);
-  info.value.type = PMIX_BOOL;
-  info.value.data.flag = true;
-  return info;
-}
-pmix_info_t integer(const char* key, int number) {
-  pmix_info_t info;
-  name_key(info, key);
-  info.value.type = PMIX_INT;
-  info.value.data.integer = number;
-  return info;
-}
-
-// PMIx hands out values of malloc.
-void release(pmix_value_t* value) {
-  if (value == nullptr) return;
-  if (value->type == PMIX_STRING) std::free(value->data.string);
-  if (value->type == PMIX_BYTE_OBJECT) std::free(value->data.bo.bytes);
-  std::free(value);
-}
-
-std::optional<int64_t> number_of(const pmix_value_t& value) {
-  switch (value.type) {
-    case PMIX_UINT16:
-      return value.data.uint16;
-    case PMIX_UINT32:
-      return value.data.uint32;
-    case PMIX_INT32:
-      return value.data.int32;
-    case PMIX_INT:
-      return value.data.integer;
-    case PMIX_UINT:
-      return value.data.uint;
-    case PMIX_UINT64:
-      return static_cast<int64_t>(value.data.uint64);
-    case PMIX_SIZE:
-      return static_cast<int64_t>(value.data.size);
-    case PMIX_PROC_RANK:
-      return value.data.rank;
-    default:
-      return std::nullopt;
-  }
 }
 
 class PmixWorld : public World {

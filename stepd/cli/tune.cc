@@ -188,13 +188,11 @@ bench::Identity identity_of(const Ground& ground, const TuneStory& story, const 
                        search.budget, search.launches, search.min_gain, search.seed)}};
 }
 
-// Writes a new file; false after saying why.
+// False after saying why.
 bool write_new(const std::string& file, const std::string& text) {
-  const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-  const bool written = fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (!written) say({.object = file, .what = "cannot be written", .reason = std::strerror(errno)});
-  if (fd >= 0) close(fd);
-  return written;
+  const auto fault = write_new_file(file, text);
+  if (fault) say(*fault);
+  return !fault;
 }
 
 Profile profile_of(const Ground& ground, const TuneStory& story, const bench::Space& space, const bench::Search& search,
@@ -259,7 +257,8 @@ int conclude(const Ground& ground, const TuneStory& story, const bench::Space& s
     unlink(ground.options.json.c_str());
     wrote = write_new(ground.options.json, report_json(story, space, search, gain, journal)) && wrote;
   }
-  if (!ground.options.state.empty()) unlink(ground.options.state.c_str());
+  // The search is not lost with a result that found no room: the same command writes it without a trial.
+  if (wrote && !ground.options.state.empty()) unlink(ground.options.state.c_str());
   const int told = finish(report);
   for (const auto& failed : search.failed())
     if (bench::count_set(failed.setting) == 0 && search.end_reason() == "today's settings fail")

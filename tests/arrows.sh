@@ -5,15 +5,15 @@
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 O=${1:-${O:-build}}
-passed=0 failed=0
+# shellcheck source=tests/counts.sh
+. tests/counts.sh
 
 # verdict NAME FINDINGS: passes when there are none.
 verdict() {
   if [ -z "$2" ]; then
-    passed=$((passed + 1))
+    pass
   else
-    failed=$((failed + 1))
-    printf 'FAIL %s\n%s\n' "$1" "$2"
+    fail "$1"$'\n'"$2"
   fi
 }
 
@@ -131,5 +131,4 @@ verdict 'every source names its licence' "$missing"
 verdict 'no path of one machine' "$(grep -vE '^(tests/(machines|golden|fuzz)/|\.ci/|tests/arrows\.sh)' <<<"$tracked" |
   xargs grep -nE '(^|[^a-zA-Z0-9_.-])/work/|/tmp/o-' /dev/null 2>/dev/null || :)"
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+tell_counts

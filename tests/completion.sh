@@ -8,7 +8,8 @@ O=${1:-${O:-build}}
 PATH=$(realpath "$O"):$PATH
 # shellcheck source=etc/bash_completion.d/nccl-tune
 . etc/bash_completion.d/nccl-tune
-passed=0 failed=0
+# shellcheck source=tests/counts.sh
+. tests/counts.sh
 
 offered() { # WORD... the last of them is being typed
   COMP_WORDS=(nccl-tune bench "$@")
@@ -20,15 +21,14 @@ offered() { # WORD... the last of them is being typed
 
 want() { # WHAT EXPECTED FOUND, words in lines
   if [ "$2" = "$3" ] && [ -n "$2" ]; then
-    passed=$((passed + 1))
+    pass
   else
-    failed=$((failed + 1))
-    echo "FAILED: $1: help < > completion"
+    fail "$1: help < > completion"
     diff <(echo "$2") <(echo "$3")
   fi
 }
 
-help=$(nccl-tune bench --help) || { echo "completion: no nccl-tune in $O"; echo '0 passed, 1 failed'; exit 1; }
+help=$(nccl-tune bench --help) || { fail "no nccl-tune in $O"; tell_counts; exit; }
 # "  -b,--minbytes TEXT   smallest size (32M)", "  --no-progress{false}   ...": all names in front of the first blank.
 options=$(awk '/^ +-/ { gsub(/\{[^}]*\}/, "", $1); n = split($1, names, ","); for (i = 1; i <= n; i++) print names[i] }' <<<"$help" | sort)
 list=$(nccl-tune bench --list)
@@ -47,5 +47,4 @@ for page in "$help" "$(sed 's/\\-/-/g' etc/man/nccl-tune.1 | sed -n '/^nccl-tune
     tr -d ' ' | sort -u | comm -23 - <(echo "$options"))
   want "options in examples" "none" "${unknown:-none}"
 done
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+tell_counts

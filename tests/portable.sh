@@ -7,15 +7,13 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=${here%/tests}
 out=$(realpath "${1:-$top/${O:-build}}") || exit 1
 tool=$out/portable/nccl-tune
-passed=0 failed=0 skipped=0
-bad() { failed=$((failed + 1)); echo "FAILED: $*"; }
+# shellcheck source=tests/counts.sh
+. "$here/counts.sh"
 judge() { # EXIT-STATUS WORDS: one test
-  if [ "$1" = 0 ]; then passed=$((passed + 1)); else bad "$2"; fi
+  if [ "$1" = 0 ]; then pass; else fail "$2"; fi
 }
-skip() { skipped=$((skipped + 1)); echo "skipped: $*"; }
 finish() {
-  echo "$passed passed, $failed failed, $skipped skipped"
-  [ "$failed" = 0 ]
+  tell_counts
   exit
 }
 
@@ -44,12 +42,12 @@ fi
 
 # It does what the other does.
 record=$top/tests/machines/dgx-a100-80gb.json
-python3 "$top/tests/machines/mktree.py" "$record" "$work/machine" || { bad "no machine"; finish; }
+python3 "$top/tests/machines/mktree.py" "$record" "$work/machine" || { fail "no machine"; finish; }
 install -m 644 "$top/etc/nccl-tune.yaml" "$work/"
 same() { # WHERE COMMAND...
   local where=$1
   shift
-  "$out/nccl-tune" plan --root "$work/machine" --policy "$work/nccl-tune.yaml" --json >"$work/want" || bad "the tool itself fails"
+  "$out/nccl-tune" plan --root "$work/machine" --policy "$work/nccl-tune.yaml" --json >"$work/want" || fail "the tool itself fails"
   "$@" >"$work/got" 2>"$work/err"
   cmp -s "$work/want" "$work/got"
   judge $? "$where: $(head -n 1 "$work/err")"

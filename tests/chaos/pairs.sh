@@ -101,24 +101,25 @@ fi
 
 O=$(realpath "${1:-build}") || exit 1
 export O
-why=$("$netns" why-not) || { echo "skipped: pairs on network namespaces: $why"; echo "0 passed, 0 failed, 1 skipped"; exit 0; }
+# shellcheck source=tests/counts.sh
+. "$here/../counts.sh"
+why=$("$netns" why-not) || { skip "pairs on network namespaces: $why"; tell_counts; exit; }
 if [ ! -x "$O/nccl-tune-worker-host" ] || ! command -v slurmctld >/dev/null; then
-  echo "skipped: pairs on network namespaces: no host worker, or no Slurm"
-  echo "0 passed, 0 failed, 1 skipped"
-  exit 0
+  skip "pairs on network namespaces: no host worker, or no Slurm"
+  tell_counts
+  exit
 fi
-cluster=pr$((RANDOM % 10000)) passed=0 failed=0
+cluster=pr$((RANDOM % 10000))
 trap '"$netns" destroy "$cluster"' EXIT
 # A cluster of its own for each: a node that lost its cable leaves a step behind that Slurm is long in clearing up.
 for ((seed = ${2:-1}; seed <= ${3:-${2:-1}}; seed++)); do
   "$netns" create "$cluster" "$nodes" || exit 1
   if "$netns" exec "$cluster" hub "$here/../live/slurm.sh" --cluster "$cluster" --plugin none --nodes "$nodes" \
     --cpus 2 -- "$here/pairs.sh" --inside "$cluster" "$seed"; then
-    passed=$((passed + 1))
+    pass
   else
-    failed=$((failed + 1))
+    fail "seed $seed"
   fi
   "$netns" destroy "$cluster"
 done 2> >(grep -v '^[^ ]*slurm.sh: line .*Killed' >&2)
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+tell_counts

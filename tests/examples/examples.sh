@@ -6,13 +6,14 @@ set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=${here%/tests/examples}
 cd "$top" || exit 1
-passed=0 failed=0 skipped=0
+# shellcheck source=tests/counts.sh
+. tests/counts.sh
 
 judge() { # NAME EXIT-STATUS LOG
   case $2 in
-    0) passed=$((passed + 1)) ;;
-    77) skipped=$((skipped + 1)); echo "skipped $1: $(tail -n 1 "$3")" ;;
-    *) failed=$((failed + 1)); echo "FAILED: $1"; cat "$3" ;;
+    0) pass ;;
+    77) skip "$1: $(tail -n 1 "$3")" ;;
+    *) fail "$1"; cat "$3" ;;
   esac
 }
 
@@ -58,5 +59,4 @@ awk '!/^#/ && NF && ($1 != $2 || $4 !~ /nofail/ || $4 !~ /(^|,)ro(,|$)/ || $4 !~
 [ ! -s "$log" ]
 judge "examples/containers" $? "$log"
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" = 0 ]
+tell_counts

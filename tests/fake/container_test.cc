@@ -2,10 +2,8 @@
 // Steps in a container, with the plugin before and after pyxis: what the image has of its own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
-#include "fake/machine.h"
-#include "fake/walk.h"
+#include "fake/fixture.h"
 
 namespace fake {
 namespace {
@@ -21,8 +19,7 @@ class ContainerTest : public testing::Test {
 
   // Two tasks with a GPU each, in an image that sets `image`; `policy` is the site's.
   StepOutcome run(Environment image, const std::string& policy = "mode: on\n", Environment env = {}) {
-    const std::string file = machine_.folder().write("policy.yaml", policy);
-    chmod(file.c_str(), 0644);
+    const std::string file = write_policy(machine_, policy);
     StepRequest r;
     r.words = {"root=" + machine_.path(), "policy=" + file};
     r.env = std::move(env);

@@ -13,9 +13,8 @@
 #include <fstream>
 #include <set>
 
-#include "fake/machine.h"
+#include "fake/fixture.h"
 #include "fake/mishap.h"
-#include "fake/walk.h"
 
 namespace fake {
 namespace {
@@ -25,53 +24,21 @@ namespace fs = std::filesystem;
 
 constexpr const char* kState = "/infiniband/mlx5_0/ports/1/state";
 
-std::string stderr_of(const TaskOutcome& task) {
-  return logged(task.log, Level::spank_log) + logged(task.log, Level::error);
-}
-
-std::string value(const Environment& env, const std::string& name) {
-  const auto found = env.find(name);
-  return found == env.end() ? "(unset)" : found->second;
-}
-
-class SlowNodeTest : public testing::Test {
+class SlowNodeTest : public RunningStep {
  protected:
-  void SetUp() override { write_policy("mode: on\n"); }
   void TearDown() override {
     let_reads_go_wrong(Mishap::none, "");
     // No reader is left behind, dead or alive.
     EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
   }
 
-  void write_policy(const std::string& text) {
-    policy_ = machine_.folder().write("policy.yaml", text);
-    chmod(policy_.c_str(), 0644);
-  }
-
-  StepRequest request(std::optional<std::string> argument = std::nullopt) const {
-    StepRequest r;
-    r.words = {"root=" + machine_.path(), "policy=" + policy_};
-    r.argument = std::move(argument);
-    r.env = {{"PATH", "/bin"}, {"SLURMD_NODENAME", "n1"}};
-    r.tasks = {{}, {}};
-    return r;
-  }
-
   StepOutcome run(const StepRequest& r) const {
     const auto start = std::chrono::steady_clock::now();
-    StepOutcome outcome = run_step(plugin_, r);
+    StepOutcome outcome = RunningStep::run(r);
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    EXPECT_EQ(outcome.user_init, 0);
-    for (const TaskOutcome& task : outcome.tasks) {
-      EXPECT_FALSE(task.died);
-      EXPECT_EQ(task.rc, 0);
-    }
     return outcome;
   }
 
-  Machine machine_;
-  std::string policy_;
-  Plugin plugin_;
   mutable double seconds_ = 0;  // of the last run
 };
 
@@ -169,7 +136,7 @@ class Busy {
 
 TEST_F(SlowNodeTest, APolicyReplacedWhileStepsStartIsTheOldOrTheNew) {
   const std::string one = "exclude_hcas: [mlx5_0]\n", other = "exclude_hcas: [mlx5_1]\n";
-  write_policy(one);
+  policy(one);
   const std::string next = machine_.path() + "/next.yaml";
   std::set<std::string> seen;
   {
@@ -194,7 +161,7 @@ TEST_F(SlowNodeTest, APolicyWrittenInPlaceWhileStepsStart) {
   for (int i = 0; i < 300; ++i)
     text += "  - name: p" + std::to_string(i) +
             "\n    when: {gpu_count: 77}\n    why: a test\n    env: {NCCL_DEBUG: WARN}\n";
-  write_policy(text);
+  policy(text);
   const Busy busy([&](int) {
     std::ofstream file(policy_);
     for (std::size_t at = 0; at < text.size(); at += 512) file << text.substr(at, 512) << std::flush;

@@ -2,12 +2,10 @@
 // Steps of a made-up machine under the fake slurmstepd: what the tasks start with.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <cstdint>
 
-#include "fake/machine.h"
-#include "fake/walk.h"
+#include "fake/fixture.h"
 
 namespace fake {
 namespace {
@@ -21,8 +19,7 @@ class StepTest : public testing::TestWithParam<Release> {
  protected:
   void SetUp() override {
     if (machine_.cpus().size() < 2) GTEST_SKIP() << "needs two CPUs";
-    policy_ = machine_.folder().write("policy.yaml", "mode: on\n");
-    chmod(policy_.c_str(), 0644);
+    policy_ = write_policy(machine_, "mode: on\n");
   }
 
   // Two tasks with a GPU each.
@@ -68,16 +65,6 @@ class StepTest : public testing::TestWithParam<Release> {
 
 INSTANTIATE_TEST_SUITE_P(Releases, StepTest, testing::Values(Release::v22_05, Release::v24_11),
                          [](const auto& info) { return info.param == Release::v22_05 ? "v22_05" : "v24_11"; });
-
-std::string value(const Environment& env, const std::string& name) {
-  const auto found = env.find(name);
-  return found == env.end() ? "(unset)" : found->second;
-}
-
-// What a user sees on the task's stderr.
-std::string stderr_of(const TaskOutcome& task) {
-  return logged(task.log, Level::spank_log) + logged(task.log, Level::error);
-}
 
 TEST_P(StepTest, EveryFormOfTheBareOptionTunes) {
   for (const std::optional<std::string>& form :

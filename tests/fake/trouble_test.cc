@@ -7,53 +7,15 @@
 
 #include <random>
 
-#include "fake/machine.h"
-#include "fake/walk.h"
+#include "fake/fixture.h"
 
 namespace fake {
 namespace {
 
 using testing::HasSubstr;
 
-std::string stderr_of(const TaskOutcome& task) {
-  return logged(task.log, Level::spank_log) + logged(task.log, Level::error);
-}
-
-std::string value(const Environment& env, const std::string& name) {
-  const auto found = env.find(name);
-  return found == env.end() ? "(unset)" : found->second;
-}
-
-class TroubleTest : public testing::Test {
+class TroubleTest : public RunningStep {
  protected:
-  void SetUp() override { policy("mode: on\n"); }
-
-  void policy(const std::string& text) {
-    policy_ = machine_.folder().write("policy.yaml", text);
-    chmod(policy_.c_str(), 0644);
-  }
-
-  StepRequest request(std::optional<std::string> argument = std::nullopt) const {
-    StepRequest r;
-    r.words = {"root=" + machine_.path(), "policy=" + policy_};
-    r.argument = std::move(argument);
-    r.env = {{"PATH", "/bin"}, {"SLURMD_NODENAME", "n1"}};
-    r.tasks = {{}, {}};
-    return r;
-  }
-
-  StepOutcome run(const StepRequest& r) const {
-    StepOutcome outcome = run_step(plugin_, r);
-    EXPECT_EQ(outcome.init, 0);
-    EXPECT_EQ(outcome.option, 0);
-    EXPECT_EQ(outcome.user_init, 0);
-    for (const TaskOutcome& task : outcome.tasks) {
-      EXPECT_FALSE(task.died);
-      EXPECT_EQ(task.rc, 0);
-    }
-    return outcome;
-  }
-
   // The step runs, the first task alone says one line with `text`; under strict all its tasks end, and it says the
   // same.
   void expect_told(StepRequest r, const std::string& text) const {
@@ -69,10 +31,6 @@ class TroubleTest : public testing::Test {
     EXPECT_THAT(stderr_of(outcome.tasks[0]), HasSubstr(text));
     EXPECT_EQ(stderr_of(outcome.tasks[1]), "");
   }
-
-  Machine machine_;
-  std::string policy_;
-  Plugin plugin_;
 };
 
 TEST_F(TroubleTest, NoExceptionLeavesAHook) {

@@ -68,7 +68,7 @@ void check(const fake::Environment& before) {
     MUST(after != host.env.end() && after->second == value);  // the user's own setting wins
   }
   for (const auto& [name, value] : host.env)
-    if (before.count(name) == 0) MUST(!value.empty() && nccltune::is_variable_name(name));
+    if (before.count(name) == 0) MUST(!value.empty() && nccltune::is_settable_name(name));
 }
 
 // Sections: option, a word of plugstack.conf, environment, policy, machine. The option's first byte sets the step.

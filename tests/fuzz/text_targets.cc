@@ -103,7 +103,7 @@ void nccl_list(std::string_view input) {
 void marks(std::string_view input) {
   const std::set<std::string> names = marked_names({{kMark, std::string(input)}});
   MUST(names.size() <= 1024);
-  for (const std::string& name : names) MUST(is_variable_name(name) && name != "PATH");
+  for (const std::string& name : names) MUST(is_settable_name(name) && name != "PATH");
   MUST(marked_names({{kMark, mark_of(names)}}) == names);
 }
 

@@ -13,12 +13,9 @@ if [ "${1-}" = --write ]; then
   write=1
   shift
 fi
-tool=$(realpath "${1:-$top/${O:-build}}") || exit 1
-[ ! -d "$tool" ] || tool=$tool/nccl-tune
-if [ ! -x "$tool" ]; then
-  echo "golden.sh: $tool: not there; run 'make tool'" >&2
-  exit 1
-fi
+# shellcheck source=tests/counts.sh
+. "$top/tests/counts.sh"
+tool=$(find_tool "${1:-$top/${O:-build}}") || exit 1
 
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -26,13 +23,6 @@ trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 mkdir etc
 install -m 644 "$top/etc/nccl-tune.yaml" etc/ || exit 1
-
-passed=0 failed=0
-pass() { passed=$((passed + 1)); }
-fail() {
-  echo "FAILED: $*"
-  failed=$((failed + 1))
-}
 
 # The line numbers of the policy would change every file here with each comment in it.
 show() { # COMMAND MACHINE [--json]
@@ -96,5 +86,4 @@ for file in "$here"/*.topo.txt; do
   machine=$(basename "$file" .topo.txt)
   [ -e "$machine" ] || fail "tests/golden/$machine.*: no such recorded machine"
 done
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+tell_counts

@@ -13,21 +13,11 @@ if [ "${1-}" = --write ]; then
   write=1
   shift
 fi
-tool=$(realpath "${1:-$top/${O:-build}}") || exit 1
-[ ! -d "$tool" ] || tool=$tool/nccl-tune
-[ -x "$tool" ] || { echo "report.sh: $tool: not there; run 'make tool'" >&2 && exit 1; }
+# shellcheck source=tests/counts.sh
+. "$top/tests/counts.sh"
+tool=$(find_tool "${1:-$top/${O:-build}}") || exit 1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-passed=0 failed=0 skipped=0
-pass() { passed=$((passed + 1)); }
-fail() {
-  echo "FAILED: $*"
-  failed=$((failed + 1))
-}
-skip() {
-  echo "skipped: $*"
-  skipped=$((skipped + 1))
-}
 
 # ---- every published output ----
 cd "$here/outputs" || exit 1
@@ -133,5 +123,4 @@ else
     fi
   fi
 fi
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" = 0 ]
+tell_counts

@@ -14,7 +14,9 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 
-passed=0 failed=0 trials=0
+# shellcheck source=tests/counts.sh
+. "$here/../counts.sh"
+trials=0
 for seed in $(seq "$seeds"); do
   rm -f nccl-tune-tuned.yaml
   "$O/nccl-tune" tune all_reduce -b 1K -e 1K -n 6 -w 1 -g 2 --worker host --budget "$budget" --seed "$seed" \
@@ -23,13 +25,11 @@ for seed in $(seq "$seeds"); do
   found=$(sed -n 's/^ *\(HOST_WORKER_[A-Z_]*\): "\(.*\)"$/\1=\2/p' nccl-tune-tuned.yaml 2>/dev/null | paste -sd' ')
   trials=$((trials + $(sed -n 's/^cost *\([0-9]*\) trials.*/\1/p' out)))
   if [ "$rc" = 0 ] && [ "$found" = "HOST_WORKER_SLOW_US=1000 HOST_WORKER_SLOW_MORE_US=500" ]; then
-    passed=$((passed + 1))
+    pass
   else
-    failed=$((failed + 1))
-    echo "seed $seed: exit status $rc, found '$found'"
+    fail "seed $seed: exit status $rc, found '$found'"
     cat out stderr
   fi
 done
 echo "$((trials / seeds)) trials on average; the full grid has $(sed -n 's/^space .*, \([0-9]*\) settings.*/\1/p' out) settings"
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+tell_counts

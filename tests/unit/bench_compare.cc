@@ -19,6 +19,7 @@
 #include "bench/data_path.h"
 #include "bench/text.h"
 #include "unit/json_schema.h"
+#include "unit/temporary.h"
 
 namespace nccltune::bench {
 namespace {
@@ -28,12 +29,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::Pair;
-
-std::string read_file(const fs::path& path) {
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
 
 std::vector<std::string> names_of(const std::vector<VariantSpec>& specs) {
   std::vector<std::string> names;
@@ -167,11 +162,8 @@ TEST(Comparison, TellsWhatNcclDidNotRead) {
 class CompareRuns : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/bench-compare-XXXXXX";
-    folder_ = mkdtemp(name);
     fs::create_symlink(fs::path(NCCLTUNE_SOURCE_DIR) / "tests/fake/bench_worker.py", folder_ / "nccl-tune-worker-host");
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   int run(std::vector<const char*> arguments, int kill_after_launches = 0) {
     const pid_t pid = fork();
@@ -203,7 +195,8 @@ class CompareRuns : public testing::Test {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
   std::string out_, err_;
   nlohmann::json json_;
 };

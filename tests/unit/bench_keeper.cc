@@ -15,30 +15,14 @@
 #include "bench/obituary.h"
 #include "bench/report_json.h"
 #include "bench/trouble.h"
+#include "unit/temporary.h"
 
 namespace nccltune::bench {
 namespace {
 
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/nccl-tune-keeper-XXXXXX";
-    path_ = mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string put(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ / name) << text;
-    return path_ / name;
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
-std::string text_of_file(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
+std::string put(const TemporaryFolder& folder, const std::string& name, const std::string& text) {
+  write_file(folder.path() / name, text);
+  return folder.path() / name;
 }
 
 int status_of(pid_t child) {
@@ -121,24 +105,24 @@ TEST(Keeper, KeepsTheOtherEndOfASocketOpen) {
 }
 
 TEST(EndTable, LeavesWholeRowsAndTheError) {
-  const Folder folder;
-  const std::string path = folder.put("table", "# head\n 1 2 3\n 4 5");
+  const TemporaryFolder folder;
+  const std::string path = put(folder, "table", "# head\n 1 2 3\n 4 5");
   EXPECT_TRUE(end_table(path, {"rank 3 is gone", "rank 1: timing"}));
-  EXPECT_EQ(text_of_file(path), "# head\n 1 2 3\n#\n# error: rank 3 is gone\n# rank 1: timing\n");
+  EXPECT_EQ(read_file(path), "# head\n 1 2 3\n#\n# error: rank 3 is gone\n# rank 1: timing\n");
   EXPECT_FALSE(end_table(path + ".not-there", {"x"}));
 }
 
 TEST(EndDocument, StandsAfterTheLastWholeRow) {
-  const Folder folder;
+  const TemporaryFolder folder;
   Ending ending;
   ending.exit_status = 5;
   ending.trouble.lines = {"rank 3 is gone"};
   const std::string head = "{\"format\":1,\"rows\":[", wanted = "\"trouble\":[\"rank 3 is gone\"]}\n";
   for (const char* rows : {"", "\n{\"bytes\":1}", "\n{\"bytes\":1},\n{\"bytes\":2}", "\n{\"bytes\":1},\n{\"byt",
                            "\n{\"bytes\":1}\n],\"complete\":false,\"ended\":null}\n"}) {
-    const std::string path = folder.put("document", head + rows);
+    const std::string path = put(folder, "document", head + rows);
     EXPECT_TRUE(end_document(path, ending));
-    const std::string text = text_of_file(path);
+    const std::string text = read_file(path);
     EXPECT_TRUE(text.ends_with(wanted)) << text;
     const bool first = std::string(rows).find("\"bytes\":1") != std::string::npos;
     EXPECT_EQ(text.find("{\"bytes\":1}\n") != std::string::npos || text.find("{\"bytes\":1},") != std::string::npos,
@@ -146,7 +130,7 @@ TEST(EndDocument, StandsAfterTheLastWholeRow) {
         << text;
     EXPECT_EQ(text.find("{\"byt\n"), std::string::npos) << text;
   }
-  EXPECT_FALSE(end_document(folder.put("other", "not ours\n"), ending));
+  EXPECT_FALSE(end_document(put(folder, "other", "not ours\n"), ending));
 }
 
 TEST(Trouble, NamesALostTaskFirst) {

@@ -14,18 +14,12 @@
 #include "bench/report_text.h"
 #include "bench/text.h"
 #include "unit/json_schema.h"
+#include "unit/temporary.h"
 
 namespace nccltune::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read_file(const fs::path& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 std::string golden(const std::string& name) {
   const std::string text = read_file(fs::path(__FILE__).parent_path() / "../golden" / ("bench_" + name + ".txt"));
@@ -229,16 +223,13 @@ TEST(BenchReport, NotesHoldNoWordThatReadersSearchFor) {
 class Files : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/bench-report-XXXXXX";
-    folder_ = mkdtemp(name);
     old_ = fs::current_path();
     fs::current_path(folder_);
   }
-  void TearDown() override {
-    fs::current_path(old_);
-    fs::remove_all(folder_);
-  }
-  fs::path folder_, old_;
+  void TearDown() override { fs::current_path(old_); }
+  const TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
+  fs::path old_;
   const fs::path source_ = fs::absolute(fs::path(__FILE__)).parent_path();  // before the folder is changed
 };
 

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "bench/sink.h"
+#include "unit/temporary.h"
 
 namespace nccltune::bench {
 namespace {
@@ -16,30 +17,26 @@ namespace fs = std::filesystem;
 class JobOutput : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/bench-sink-XXXXXX";
-    folder_ = mkdtemp(name);
-    write(folder_ / "nccl_test_7.out", "the batch script's\n");
-    write(folder_ / "other.out", "");
+    write_file(folder_ / "nccl_test_7.out", "the batch script's\n");
+    write_file(folder_ / "other.out", "");
   }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  static void write(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
   // A process in a folder that looks like /proc.
   void process(int pid, const std::string& command, const std::string& job, const char* output,
                const std::string& arguments = "") {
     const fs::path folder = folder_ / "proc" / std::to_string(pid);
     fs::create_directories(folder / "fd");
-    write(folder / "comm", command + "\n");
-    write(folder / "cmdline", command + '\0' + arguments + '\0');
-    write(folder / "environ", "HOME=/root" + std::string(1, '\0') + "SLURM_JOB_ID=" + job + std::string(1, '\0') +
-                                  "A=b" + std::string(1, '\0'));
+    write_file(folder / "comm", command + "\n");
+    write_file(folder / "cmdline", command + '\0' + arguments + '\0');
+    write_file(folder / "environ", "HOME=/root" + std::string(1, '\0') + "SLURM_JOB_ID=" + job + std::string(1, '\0') +
+                                       "A=b" + std::string(1, '\0'));
     fs::remove(folder / "fd/1");
     fs::create_symlink(folder_ / output, folder / "fd/1");
   }
   bool found() { return is_output_of_srun(folder_ / "nccl_test_7.out", "7", folder_ / "proc"); }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
 };
 
 TEST_F(JobOutput, IsKnownByTheSrunThatWritesToIt) {

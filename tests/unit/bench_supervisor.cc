@@ -21,18 +21,12 @@
 #include "bench/record.h"
 #include "bench/session.h"
 #include "bench/text.h"
+#include "unit/temporary.h"
 
 namespace nccltune::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read_file(const fs::path& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -45,12 +39,9 @@ struct Finished {
 class Supervisor : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/bench-supervisor-XXXXXX";
-    folder_ = mkdtemp(name);
     const fs::path source = fs::absolute(fs::path(__FILE__)).parent_path() / "../fake/bench_worker.py";
     fs::create_symlink(source, folder_ / "nccl-tune-worker-host");
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   Finished run(const std::string& manner, std::vector<const char*> arguments, int kill_with = 0) {
     const auto began = Clock::now();
@@ -81,7 +72,8 @@ class Supervisor : public testing::Test {
     finished.seconds = seconds_since(began);
     return finished;
   }
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
 };
 
 TEST_F(Supervisor, GoodRun) {

@@ -204,26 +204,28 @@ $(fuzzer.file): $(FUZZED) $(O)/tests/fuzz/libfuzzer.o
 
 
 # ---- targets for people ----------------------------------------------------------------------------------------------
+# Straight after the clone nobody gives -j: what people call then compiles on all CPUs.
+JOBS = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .PHONY: deps check chaos check-tune check-built check-vm check-slurm-matrix demo golden fuzz bench coverage lint format install uninstall dist deb rpm clean mutation help
 deps: ## install what is missing of the distribution's packages (apt; elsewhere it says what make uses)
 	@.ci/deps
 
 check: deps ## all tests, those on a throwaway Slurm too (root); ends with `N passed, N failed`
-	@$(MAKE) --no-print-directory check-built
+	@$(MAKE) --no-print-directory $(JOBS) check-built
 check-built: all unit fake replay $(if $(portable.why),,portable)
 	@tests/check.sh $(O)
 
 VM_DIR ?= /var/tmp/nccl-tune-vm
 check-vm: deps ## facts, plan and pins on a real kernel's tables: a guest under qemu, 1.3 GB in VM_DIR (root, Debian 12)
-	@$(MAKE) --no-print-directory plugin tool
+	@$(MAKE) --no-print-directory $(JOBS) plugin tool
 	@VM_DIR=$(VM_DIR) tests/vm/vm.sh $(O)
 
 chaos: deps ## kills, stops, cuts off and fills, 200 times over network namespaces: is all of it told? CHAOS='--seed 2' (root)
-	@$(MAKE) --no-print-directory tool host-worker
+	@$(MAKE) --no-print-directory $(JOBS) tool host-worker
 	@tests/chaos/chaos.sh $(O) --faults 200 $(CHAOS)
 
 demo: deps ## a tuned and measured job on a throwaway Slurm on this host (root)
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory $(JOBS) all
 	@O=$(O) tests/live/demo.sh
 
 golden: tool ## write tests/golden anew from what the tool prints: review the diff

@@ -141,7 +141,11 @@ Session::Gathered Session::gather_ends() {
   for (size_t i = 0; i < launch_.log_files().size(); ++i)
     own += "\n" + pack(judge(launch_.first_rank() + static_cast<int>(i), read_data_path(launch_.log_files()[i]), view,
                              text_of(launch_.ready()[i].bdf), launch_.environment()));
-  for (const auto& text : gather_at_rank_0(world_, kEndKey, own, kGatherSeconds)) {
+  launch_.alarm().watch(true);
+  const auto texts =
+      gather_at_rank_0(world_, kEndKey, own, kGatherSeconds, [this] { return launch_.alarm().heard().has_value(); });
+  launch_.alarm().watch(false);
+  for (const auto& text : texts) {
     if (!text) continue;
     const auto lines = split(*text, '\n');
     uint64_t* const most[] = {&ends.library, &ends.buffers, &ends.operations};
@@ -159,12 +163,15 @@ int Session::conclude(std::optional<Fault> fault) {
   judge_rows(ending);
   const bool endless = options_.cycles == 0 || options_.duration;
   if (fault && fault->kind == Fault::Kind::signal && endless && !rows_.empty()) fault.reset();
-  ending.complete = !fault;
-  if (fault)
-    tell_trouble(*fault, ending);
-  else
+  Gathered ends;
+  if (!fault) {
     launch_.crew().dismiss(10);
-  const Gathered ends = fault ? Gathered{} : gather_ends();
+    ends = gather_ends();
+    // Another task may break where this one has measured all.
+    if (const auto heard = launch_.alarm().heard()) fault = Fault{Fault::Kind::alarm, -1, *heard, ""};
+  }
+  ending.complete = !fault;
+  if (fault) tell_trouble(*fault, ending);
 
   int status = fault ? exit_of(*fault) : ending.wrong_checks ? wrong_data : ok;
   if (reports() && !reporters_.empty()) {

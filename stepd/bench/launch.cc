@@ -131,7 +131,7 @@ std::optional<Fault> Launch::exchange_records() {
   // go through the exchange as long as they live.
   alarm_.watch(true);
   const auto over = [this] { return one_of_many_ ? alarm_.heard_of_loss() : alarm_.heard().has_value(); };
-  const auto error = world_.fence_unless(over, true, in_seconds(patience()));
+  const auto error = world_.fence_unless(over, in_seconds(patience()));
   alarm_.watch(false);
   if (error && early_) return early_;
   if (error && alarm_.heard()) return Fault{Fault::Kind::alarm, -1, *alarm_.heard(), ""};

@@ -101,7 +101,7 @@ Result<std::vector<Outcome>> exchange_outcomes(Launch& launch, const Outcome& ow
   if (auto error = world.put(key, pack(own))) return *error;
   if (auto error = world.commit()) return *error;
   launch.alarm().watch(true);
-  const auto error = world.fence_unless([&launch] { return launch.alarm().heard_of_loss(); }, true, deadline);
+  const auto error = world.fence_unless([&launch] { return launch.alarm().heard_of_loss(); }, deadline);
   launch.alarm().watch(false);
   if (error && launch.alarm().heard_of_loss()) return Error{*launch.alarm().heard(), "no further trial", "", ""};
   if (error) return *error;

@@ -39,7 +39,7 @@ Result<bool> Session::another_cycle(int64_t done) {
     if (auto error = world_.put(key, wanted ? "1" : "0")) return *error;
   if (auto error = world_.commit()) return *error;
   // As in TrialRunner::agree: what no fence collected does not reach every client.
-  if (auto error = world_.fence(true, in_seconds(options_.timeout))) return *error;
+  if (auto error = world_.fence(in_seconds(options_.timeout))) return *error;
   if (world_.place().rank == 0) return wanted;
   auto said = world_.get(0, key, in_seconds(10));
   if (!said) return said.error();

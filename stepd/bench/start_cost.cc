@@ -65,7 +65,7 @@ int measure_start(const Options& options, const Variables& environment) {
   if (auto error = here.put(kKey, own)) return fail(*error);
   if (auto error = here.commit()) return fail(*error);
   take(put);
-  if (auto error = here.fence(true, in_seconds(options.timeout))) return fail(*error);
+  if (auto error = here.fence(in_seconds(options.timeout))) return fail(*error);
   take(fence);
   std::vector<TaskRecord> tasks;
   size_t bytes = 0;

@@ -193,7 +193,7 @@ Result<std::string> TrialRunner::agree(const std::string& rank_0_text) {
   if (auto error = world_.commit()) return *error;
   // A key that no fence collected does not reach a client that reads it otherwise than Slurm's server wrote it
   // (PMIX_MCA_gds=hash, as containers need it).
-  if (auto error = world_.fence(true, in_seconds(base_.timeout))) return *error;
+  if (auto error = world_.fence(in_seconds(base_.timeout))) return *error;
   if (reports()) return rank_0_text;
   auto said = world_.get(0, key, in_seconds(10));
   if (!said) return said.error();

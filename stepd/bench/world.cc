@@ -24,7 +24,7 @@ class SingleWorld : public World {
     return std::nullopt;
   }
   std::optional<Error> commit() override { return std::nullopt; }
-  std::optional<Error> fence(bool, Deadline) override { return std::nullopt; }
+  std::optional<Error> fence(Deadline) override { return std::nullopt; }
   // Nobody else can put the key while we wait.
   Result<std::optional<std::string>> get(int, const std::string& key, Deadline) override {
     const auto at = keys_.find(key);

@@ -45,11 +45,11 @@ class World {
   // A key of this task; others see it after the next commit. A key is put once.
   virtual std::optional<Error> put(const std::string& key, const std::string& value) = 0;
   virtual std::optional<Error> commit() = 0;
-  // Waits for all tasks; with `collect`, what they committed is then held by each node.
-  virtual std::optional<Error> fence(bool collect, Deadline deadline) = 0;
+  // Waits for all tasks; what they committed is then held by each node.
+  virtual std::optional<Error> fence(Deadline deadline) = 0;
   // The same, broken off when `over` says so: it is asked now and then.
-  virtual std::optional<Error> fence_unless(const std::function<bool()>& over, bool collect, Deadline deadline) {
-    return over() ? std::optional(Error{name(), "the fence was broken off", "", ""}) : fence(collect, deadline);
+  virtual std::optional<Error> fence_unless(const std::function<bool()>& over, Deadline deadline) {
+    return over() ? std::optional(Error{name(), "the fence was broken off", "", ""}) : fence(deadline);
   }
   // A key of task `rank`, asked for until it is there or the deadline has passed (nullopt). At least one try is made.
   virtual Result<std::optional<std::string>> get(int rank, const std::string& key, Deadline deadline) = 0;

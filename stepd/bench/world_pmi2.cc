@@ -163,7 +163,7 @@ class Pmi2World : public World {
   std::optional<Error> commit() override { return std::nullopt; }  // each put is under way at once
 
   // PMI-2 always hands out what was put.
-  std::optional<Error> fence(bool, Deadline deadline) override {
+  std::optional<Error> fence(Deadline deadline) override {
     const auto status = caller_->run(library_.fence, deadline);
     if (!status) return Error{name(), "not every task came to the fence in time", "", ""};
     if (*status) return Error{name(), "the fence failed", print("error %d", *status), ""};

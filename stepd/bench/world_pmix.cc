@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <climits>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
@@ -98,6 +99,8 @@ class PmixWorld : public World {
     char name[256] = "";
     gethostname(name, sizeof name - 1);
     place_.hostname = name;
+    for (const std::string& rank : split(text(everyone(), PMIX_LOCAL_PEERS, integer(PMIX_TIMEOUT, 10)), ','))
+      if (const auto peer = parse_integer(rank, 0, INT_MAX)) neighbours_.insert(static_cast<int>(*peer));
   }
 
   const Place& place() const override { return place_; }
@@ -112,12 +115,7 @@ class PmixWorld : public World {
     if (rank == place_.rank) return place_.hostname;
     pmix_proc_t peer = self_;
     peer.rank = static_cast<pmix_rank_t>(rank);
-    pmix_info_t hint = flag(PMIX_OPTIONAL);  // what is here, without asking the server
-    pmix_value_t* value = nullptr;
-    if (library_.get(&peer, PMIX_HOSTNAME, &hint, 1, &value) != PMIX_SUCCESS) return "";
-    const std::string text = value ? text_of(*value) : "";
-    release(value);
-    return text;
+    return text(peer, PMIX_HOSTNAME, flag(PMIX_OPTIONAL));  // what is here, without asking the server
   }
   std::string name() const override { return "PMIx " + library_.version(); }
 
@@ -132,14 +130,15 @@ class PmixWorld : public World {
 
   std::optional<Error> commit() override { return failed("cannot commit", library_.commit()); }
 
-  std::optional<Error> fence(bool collect, Deadline deadline) override {
-    return fence_unless([] { return false; }, collect, deadline);
+  std::optional<Error> fence(Deadline deadline) override {
+    return fence_unless([] { return false; }, deadline);
   }
 
-  std::optional<Error> fence_unless(const std::function<bool()>& over, bool collect, Deadline deadline) override {
+  std::optional<Error> fence_unless(const std::function<bool()>& over, Deadline deadline) override {
     const auto all = std::make_shared<pmix_proc_t>(everyone());
+    // Also where nothing is to be collected: Slurm 22.05 lets a task through a fence without before its peers have
+    // come.
     const auto info = std::make_shared<pmix_info_t>(flag(PMIX_COLLECT_DATA));
-    info->value.data.flag = collect;
     auto pending = std::make_shared<Pending>();
     auto* held = new std::shared_ptr<Pending>(pending);
     const pmix_status_t status = library_.fence_nb(all.get(), 1, info.get(), 1, fence_done, held);
@@ -160,7 +159,7 @@ class PmixWorld : public World {
       // What a fence collected is at hand without asking the server anew, and not every server can be asked: that of
       // Open MPI 4.1 refuses under PMIx 5.0.1. Who asks without waiting wants to know what is there now (an alarm), and
       // no cache.
-      const bool refresh = can_refresh_ && (again || passed(deadline)) && rank != place_.rank;
+      const bool refresh = can_refresh_ && (again || passed(deadline));
       const auto request = ask(rank, key, refresh, deadline);
       if (!request) return std::optional<std::string>();
       const auto status = wait(request->pending, std::max(deadline, in_seconds(kOneTry)), [] { return false; });
@@ -225,10 +224,14 @@ class PmixWorld : public World {
     request->peer.rank = static_cast<pmix_rank_t>(rank);
     request->key = key;
     request->hints[0] = integer(PMIX_TIMEOUT, std::max(1, static_cast<int>(seconds_until(deadline) + 0.5)));
-    request->hints[1] = flag(kRefresh);
+    // Of a task of its own node a server has no cache to refresh: PMIx 4.2 answers with success and nothing
+    // (pmix_server_get.c), which leaves a client that reads no shared memory (PMIX_MCA_gds=hash) without the key for
+    // good. It would keep the question until the key comes, and with it the next one.
+    const bool near = neighbours_.contains(rank);
+    request->hints[1] = flag(near ? PMIX_IMMEDIATE : kRefresh);
     auto* held = new std::shared_ptr<Request>(request);
     const pmix_status_t status =
-        library_.get_nb(&request->peer, request->key.c_str(), request->hints, refresh ? 2 : 1, get_done, held);
+        library_.get_nb(&request->peer, request->key.c_str(), request->hints, near || refresh ? 2 : 1, get_done, held);
     if (status != PMIX_SUCCESS) {
       delete held;
       request->pending.settle(status);
@@ -253,6 +256,13 @@ class PmixWorld : public World {
     release(value);
     return result;
   }
+  std::string text(const pmix_proc_t& who, const char* key, pmix_info_t hint) const {
+    pmix_value_t* value = nullptr;
+    if (library_.get(&who, key, &hint, 1, &value) != PMIX_SUCCESS || value == nullptr) return "";
+    const std::string text = text_of(*value);
+    release(value);
+    return text;
+  }
   std::optional<int64_t> job_number(const char* key) const { return number(everyone(), key); }
   std::optional<int64_t> own_number(const char* key) const { return number(self_, key); }
   std::optional<Error> failed(const std::string& what, pmix_status_t status) const {
@@ -266,6 +276,7 @@ class PmixWorld : public World {
   std::mutex lock_;
   std::map<int, std::shared_ptr<Request>> asked_;  // by rank
   Place place_;
+  std::set<int> neighbours_;  // the ranks of this node, this one too
   std::vector<std::pair<std::shared_ptr<pmix_proc_t>, std::shared_ptr<pmix_info_t>>> kept_;
 };
 

@@ -219,7 +219,7 @@ std::vector<Finding> check_step(bench::World& world, const check::Subject& subje
   std::vector<Finding> findings;
   auto trouble = world.put("nccltune.check", told);
   if (!trouble) trouble = world.commit();
-  if (!trouble) trouble = world.fence(true, in_seconds(kPatience));
+  if (!trouble) trouble = world.fence(in_seconds(kPatience));
   if (trouble) {
     say(*trouble);
     return findings;
@@ -237,7 +237,7 @@ std::vector<Finding> check_step(bench::World& world, const check::Subject& subje
   // SLURM_PMIX_FENCE_BARRIER is set, so this one collects.
   trouble = world.put("nccltune.check.clock", clock);
   if (!trouble) trouble = world.commit();
-  if (!trouble) trouble = world.fence(true, in_seconds(kPatience));
+  if (!trouble) trouble = world.fence(in_seconds(kPatience));
   if (trouble) {
     say(*trouble);
   } else if (place.rank == 0) {

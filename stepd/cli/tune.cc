@@ -326,7 +326,7 @@ int tune(int argc, char** argv) {
   }
   std::fflush(nullptr);
   // Rank 0's last word is gone with it: it stays until all have heard it, but not for a task that is lost.
-  (void)step->world.fence(false, bench::in_seconds(10));
+  (void)step->world.fence(bench::in_seconds(10));
   step->world.leave(bench::in_seconds(5));
   return result;
 }

@@ -37,3 +37,26 @@ TASK
   # The fake worker of rank R takes R + 1, R + 2 and R + 3 MB: the report has the most of any rank.
   has "$(cat out)" '^# GPU memory usage     : Initialization 2.00 MB \| User-Allocated 3.00 MB \| Collective 4.00 MB \| Total  9.00 MB$'
 }
+
+# The others have measured all when it dies; with and without the server's shared memory (a container has none).
+test_a_rank_that_dies_while_others_end_is_heard_of() {
+  nccl-tune bench --help >/dev/null 2>&1 || skip "built without the benchmark"
+  mkdir workers
+  ln -s "$top/tests/fake/bench_worker.py" workers/nccl-tune-worker-nccl
+  printf '%s\n' '#!/bin/bash' '[ "$SLURM_PROCID" != 1 ] || export FAKE_WORKER=killed' \
+    'exec nccl-tune bench --worker nccl -b 1K -e 1M -f 2' >task
+  chmod +x task
+  local layout gds start
+  export NCCLTUNE_WORKER_DIR=$PWD/workers
+  for layout in "-N1 -n2" "-N2 -n2"; do
+    for gds in "" hash; do
+      start=$SECONDS
+      # shellcheck disable=SC2086 # two options
+      timeout 60 env ${gds:+PMIX_MCA_gds=$gds} srun --mpi=pmix $layout ./task >out 2>stderr
+      want "$layout $gds: exit status" 5 $?
+      has "$(cat out stderr)" "rank 1 at .*: the worker killed by SIGKILL"
+      lacks "$(cat out stderr)" "no answer|cut off"
+      [ $((SECONDS - start)) -lt 10 ] || fail "$layout $gds: $((SECONDS - start)) s"
+    done
+  done
+}

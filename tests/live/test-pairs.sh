@@ -13,7 +13,7 @@ need_pairs() {
 pairs() { # SRUN-OPTION... PAIRS-OPTION...
   local own=()
   while [[ ${1-} == -N* || ${1-} == --ntasks* ]]; do own+=("$1"); shift; done
-  timeout 60 srun --mpi=pmix "${own[@]}" nccl-tune pairs --threshold 0.05 -b 64K -n 2 -w 1 --timeout 15 "$@" 2>stderr
+  timeout 60 srun --mpi=pmix "${own[@]}" nccl-tune pairs --threshold 0.001 -b 64K -n 2 -w 1 --timeout 15 "$@" 2>stderr
 }
 
 # json FILE EXPRESSION: over `lines`, the objects of the file.
@@ -21,7 +21,7 @@ json() { python3 -c 'import json,sys; lines = list(map(json.loads, open(sys.argv
 
 test_every_rail_of_good_nodes_is_measured() {
   need_pairs
-  srun -N2 --ntasks-per-node=2 --mpi=pmix nccl-tune pairs --threshold 0.05 -b 64K -n 2 --json f >out 2>stderr ||
+  srun -N2 --ntasks-per-node=2 --mpi=pmix nccl-tune pairs --threshold 0.001 -b 64K -n 2 --json f >out 2>stderr ||
     fail "exit status $?: $(cat out stderr)"
   has "$(cat out)" "^# good +: .*\(2\)$"
   want "pairs by rail" "[0, 1]" "$(json f 'sorted({l["rail"] for l in lines if l["kind"] == "pair"})')"
@@ -62,6 +62,17 @@ test_other_ways_to_start_it() {
   want "pairs by rail" "[0, 1]" "$(json f 'sorted({l["rail"] for l in lines if l["kind"] == "pair"})')"
   pairs -N2 --ntasks-per-node=2 --tasks-as-nodes --json g >out || fail "--tasks-as-nodes: exit status $?: $(cat out stderr)"
   want "nodes" 4 "$(json g 'len(lines[0]["nodes"])')"
+}
+
+# As in a container without the server's shared memory.
+test_a_client_without_shared_memory() {
+  need_pairs
+  local layout
+  for layout in "-N1 --ntasks-per-node=2" "-N2 --ntasks-per-node=2"; do
+    # shellcheck disable=SC2086 # two options
+    PMIX_MCA_gds=hash pairs $layout >out || fail "$layout: exit status $?: $(cat out stderr)"
+    has "$(cat out)" "^# good +: "
+  done
 }
 
 test_one_gpu_alone_is_told() {

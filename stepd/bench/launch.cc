@@ -13,8 +13,21 @@ namespace nccltune::bench {
 namespace {
 
 constexpr const char* kFaultMark = "FAULT ";  // instead of a record: "FAULT 2 text", the number a FailureKind
+constexpr double kPartingSeconds = 10;
 
 Fault of_world(const Error& error) { return Fault{Fault::Kind::hung, -1, error.text(), error.remedy}; }
+
+std::string pack(const Fault& fault) {
+  return kFaultMark + std::to_string(static_cast<int>(fault.failure)) + " " + fault.text +
+         (fault.remedy.empty() ? "" : "; " + fault.remedy);
+}
+
+std::optional<Fault> unpack_fault(const std::string& bytes) {
+  if (!bytes.starts_with(kFaultMark)) return std::nullopt;
+  const char* number = bytes.c_str() + std::strlen(kFaultMark);
+  return Fault{Fault::Kind::failed, -1, bytes.substr(bytes.find(' ', std::strlen(kFaultMark)) + 1), "",
+               static_cast<protocol::FailureKind>(std::atoi(number))};
+}
 
 const Fault kShortAnswer{Fault::Kind::failed, -1, "the worker's answer is too short; is it of this build?", ""};
 
@@ -122,9 +135,7 @@ std::optional<Fault> Launch::exchange_records() {
   const auto began = Clock::now();
   TaskRecord record{NCCLTUNE_VERSION, worker_.kind, hash_options(options_), world_.place().node, {}};
   if (!early_) early_ = make_ids(record);
-  const std::string text = early_ ? kFaultMark + std::to_string(static_cast<int>(early_->failure)) + " " +
-                                        early_->text + (early_->remedy.empty() ? "" : "; " + early_->remedy)
-                                  : pack(record);
+  const std::string text = early_ ? pack(*early_) : pack(record);
   if (auto error = world_.put(key("record"), text)) return of_world(*error);
   if (auto error = world_.commit()) return of_world(*error);
   // A task that dies before its record comes to no fence: its keeper raises the alarm. With more launches to come all
@@ -132,18 +143,21 @@ std::optional<Fault> Launch::exchange_records() {
   alarm_.watch(true);
   const auto over = [this] { return one_of_many_ ? alarm_.heard_of_loss() : alarm_.heard().has_value(); };
   const auto error = world_.fence_unless(over, in_seconds(patience()));
+  std::optional<Fault> fault;
+  if (!error) fault = world_.place().rank == 0 ? tell_digest() : hear_digest(over);
   alarm_.watch(false);
   if (error && early_) return early_;
   if (error && alarm_.heard()) return Fault{Fault::Kind::alarm, -1, *alarm_.heard(), ""};
   if (error) {
-    Fault fault = of_world(*error);
+    fault = of_world(*error);
     if (const auto missing = tasks_without(world_, key("record")); !missing.empty())
-      fault.text = join(missing, ", ") + print(": not at the start within %.0f s", patience());
+      fault->text = join(missing, ", ") + print(": not at the start within %.0f s", patience());
     return fault;
   }
-  auto fault = read_records();
+  if (fault) return fault;
+  if (options_.split) groups_ = groups_of(*options_.split, digest_.nodes, per_task());
   times_.exchange = seconds_since(began);
-  return fault;
+  return std::nullopt;
 }
 
 double Launch::patience() const { return one_of_many_ ? 3 * options_.timeout + 30 : options_.timeout; }
@@ -154,10 +168,9 @@ std::optional<Fault> Launch::read_records() {
   for (int task = 0; task < world_.place().size; ++task) {
     auto bytes = world_.get(task, key("record"), in_seconds(10));
     if (!bytes) return of_world(bytes.error());
-    if (*bytes && (*bytes)->starts_with(kFaultMark)) {
-      const size_t blank = (*bytes)->find(' ', std::strlen(kFaultMark));
-      kind = static_cast<protocol::FailureKind>(std::atoi((*bytes)->c_str() + std::strlen(kFaultMark)));
-      faults.push_back((*bytes)->substr(blank + 1));
+    if (const auto told = *bytes ? unpack_fault(**bytes) : std::nullopt) {
+      kind = told->failure;
+      faults.push_back(told->text);
       continue;
     }
     auto parsed = *bytes ? unpack(**bytes) : std::nullopt;
@@ -167,13 +180,39 @@ std::optional<Fault> Launch::read_records() {
       faults.push_back(print("task %d: %s", task, *bytes ? "its record is of another build" : "it left no record"));
   }
   if (faults.empty()) faults = contradictions(tasks_);
-  // All tasks have read the same, and end alike.
   if (!faults.empty()) return Fault{Fault::Kind::failed, -1, join(faults, "\n"), "", kind};
-  if (options_.split) {
-    std::vector<int> nodes;
-    for (const TaskRecord& task : tasks_) nodes.push_back(task.node);
-    groups_ = groups_of(*options_.split, nodes, per_task());
+  return std::nullopt;
+}
+
+std::optional<Fault> Launch::tell_digest() {
+  auto fault = read_records();
+  if (!fault) digest_ = digest_of(tasks_, options_.check > 0, options_.split.has_value());
+  if (world_.place().size == 1) return fault;
+  auto error = world_.put(key("digest"), fault ? pack(*fault) : pack(digest_));
+  if (!error) error = world_.commit();
+  if (error) return of_world(*error);
+  if (fault) world_.fence(in_seconds(kPartingSeconds));
+  return fault;
+}
+
+std::optional<Fault> Launch::hear_digest(const std::function<bool()>& over) {
+  const Deadline deadline = in_seconds(options_.timeout);
+  std::optional<std::string> text;
+  while (!text && !over() && !passed(deadline)) {
+    auto told = world_.get(0, key("digest"), std::min(deadline, in_seconds(1)));
+    if (!told) return of_world(told.error());
+    text = std::move(*told);
   }
+  if (!text && alarm_.heard()) return Fault{Fault::Kind::alarm, -1, *alarm_.heard(), ""};
+  if (!text)
+    return Fault{Fault::Kind::hung, -1, print("rank 0 did not tell the start within %.0f s", options_.timeout), ""};
+  if (auto fault = unpack_fault(*text)) {
+    world_.fence(in_seconds(kPartingSeconds));  // a node whose tasks have left answers nobody: rank 0 waits for all
+    return fault;
+  }
+  auto digest = unpack_digest(*text);
+  if (!digest || digest->ids.empty()) return Fault{Fault::Kind::hung, -1, "rank 0 is of another build", ""};
+  digest_ = std::move(*digest);
   return std::nullopt;
 }
 
@@ -187,29 +226,14 @@ std::vector<int> Launch::sizes() const {
 
 std::optional<Fault> Launch::connect(uint64_t max_bytes) {
   const auto began = Clock::now();
-  std::string ids;
-  int count = 0;
-  uint32_t id_bytes = 0;
-  const bool scalable = [&] {  // ncclCommInitRankScalable
-    for (const TaskRecord& task : tasks_)
-      for (const WorkerRecord& worker : task.workers)
-        if (worker.library_code < 22300) return false;
-    return true;
-  }();
-  for (const int root : root_ranks(ranks())) {
-    const std::string& id = tasks_[root / per_task()].workers[root % per_task()].id;
-    if (count > 0 && !scalable) break;
-    ids += id;
-    id_bytes = static_cast<uint32_t>(id.size());
-    ++count;
-  }
+  const std::string ids = join(digest_.ids, "");
   std::vector<std::optional<std::string>> payloads;
   for (int i = 0; i < crew_.size(); ++i) {
     protocol::Connect connect;
     connect.ranks = ranks();
     connect.rank = first_rank() + i;
-    connect.ids = count;
-    connect.id_bytes = id_bytes;
+    connect.ids = static_cast<int32_t>(digest_.ids.size());
+    connect.id_bytes = static_cast<uint32_t>(digest_.ids.front().size());
     connect.max_bytes = max_bytes;
     connect.cta_policy = options_.cta_policy;
     connect.groups = static_cast<int32_t>(std::max<size_t>(groups_.members.size(), 1));

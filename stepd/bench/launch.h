@@ -4,6 +4,7 @@
 // key is put once.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "bench/alarm.h"
 #include "bench/choose_worker.h"
 #include "bench/crew.h"
+#include "bench/digest.h"
 #include "bench/environment.h"
 #include "bench/options.h"
 #include "bench/record.h"
@@ -59,7 +61,8 @@ class Launch {
   // A key of this launch: "record.7".
   std::string key(const char* name) const;
   const Variables& environment() const { return environment_; }             // of the workers
-  const std::vector<TaskRecord>& tasks() const { return tasks_; }           // by rank
+  const Digest& digest() const { return digest_; }                          // of all ranks; after start()
+  const std::vector<TaskRecord>& tasks() const { return tasks_; }           // by rank; on rank 0 alone
   const std::vector<protocol::Ready>& ready() const { return ready_; }      // of our workers
   const std::vector<std::string>& log_files() const { return log_files_; }  // NCCL's own, of our workers; may be none
 
@@ -82,8 +85,10 @@ class Launch {
   std::optional<Fault> make_ids(TaskRecord& record);
   // early_ is told in the same fence, so that nobody waits for this task.
   std::optional<Fault> exchange_records();
-  double patience() const;  // seconds, for the others in the exchange
-  std::optional<Fault> read_records();
+  double patience() const;              // seconds, for the others in the exchange
+  std::optional<Fault> read_records();  // rank 0
+  std::optional<Fault> tell_digest();   // rank 0
+  std::optional<Fault> hear_digest(const std::function<bool()>& over);
 
   const Options& options_;
   const ChosenWorker& worker_;
@@ -97,6 +102,7 @@ class Launch {
 
   std::vector<protocol::Ready> ready_;
   std::vector<TaskRecord> tasks_;
+  Digest digest_;
   std::vector<std::string> log_files_;
   std::optional<Fault> early_;
   Times times_;

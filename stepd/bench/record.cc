@@ -7,7 +7,7 @@
 #include <map>
 
 #include "bench/frame.h"
-#include "bench/schedule.h"
+#include "bench/packer.h"
 #include "bench/text.h"
 
 namespace nccltune::bench {
@@ -15,45 +15,6 @@ namespace {
 
 constexpr char kMark[] = "NTR1";
 constexpr int kRanksPerRoot = 256;
-
-class Packer {
- public:
-  template <class T>
-  void number(T value) {
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-  }
-  void text(std::string_view value) {
-    number(static_cast<uint16_t>(value.size()));
-    bytes += value;
-  }
-  std::string bytes;
-};
-
-class Unpacker {
- public:
-  explicit Unpacker(std::string_view bytes) : bytes_(bytes) {}
-  template <class T>
-  void number(T& value) {
-    if (bytes_.size() < sizeof value) {
-      good = false;
-      return;
-    }
-    std::memcpy(&value, bytes_.data(), sizeof value);
-    bytes_.remove_prefix(sizeof value);
-  }
-  void text(std::string& value) {
-    uint16_t length = 0;
-    number(length);
-    if (bytes_.size() < length) good = false;
-    if (!good) return;
-    value = bytes_.substr(0, length);
-    bytes_.remove_prefix(length);
-  }
-  bool good = true;
-
- private:
-  std::string_view bytes_;
-};
 
 // One order of fields for both ways.
 template <class Archive, class Record>
@@ -187,20 +148,6 @@ std::vector<int> root_ranks(int ranks) {
   std::vector<int> result;
   for (int i = 0; i < roots; ++i) result.push_back(static_cast<int>(static_cast<int64_t>(i) * ranks / roots));
   return result;
-}
-
-uint64_t largest_message(const std::vector<TaskRecord>& tasks, bool check) {
-  // Ranks that draw on one memory: those of one GPU, or, without GPUs, those of one host.
-  std::map<std::string, int> share;
-  const auto memory = [](const WorkerRecord& w) { return w.uuid.empty() ? "host " + w.host : w.uuid; };
-  for (const TaskRecord& task : tasks)
-    for (const WorkerRecord& worker : task.workers) ++share[memory(worker)];
-  uint64_t least = UINT64_MAX;
-  for (const TaskRecord& task : tasks)
-    for (const WorkerRecord& w : task.workers)
-      if (w.total_bytes > 0)
-        least = std::min(least, largest_message(w.free_bytes, w.total_bytes, share[memory(w)], check, w.uuid.empty()));
-  return least;
 }
 
 }  // namespace nccltune::bench

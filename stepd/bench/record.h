@@ -48,7 +48,4 @@ std::vector<std::string> contradictions(const std::vector<TaskRecord>& tasks);
 // 256 ranks a root since NCCL 2.23).
 std::vector<int> root_ranks(int ranks);
 
-// The largest message that every rank has memory for.
-uint64_t largest_message(const std::vector<TaskRecord>& tasks, bool check);
-
 }  // namespace nccltune::bench

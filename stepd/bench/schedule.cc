@@ -69,23 +69,20 @@ uint64_t largest_message(uint64_t free_bytes, uint64_t total_bytes, int share, b
   return std::min(of_total, of_free) / buffers;
 }
 
-Schedule schedule_of(const Options& options, const std::vector<TaskRecord>& tasks, const std::vector<int>& sizes) {
+Schedule schedule_of(const Options& options, const Digest& digest, const std::vector<int>& sizes) {
   const int ranks = *std::min_element(sizes.begin(), sizes.end());  // every group has a root of these
   Schedule schedule;
   const auto refuse = [&schedule](std::string text) {
     schedule.refusal = std::move(text);
     return schedule;
   };
-  const uint64_t limit = largest_message(tasks, options.check > 0);
+  const uint64_t limit = digest.largest_message;
   schedule.max_bytes = std::min(options.max_bytes, limit);
-  uint32_t types = ~0u;
-  for (const TaskRecord& task : tasks)
-    for (const WorkerRecord& worker : task.workers) types &= worker.types;
   if (!options.all_types)
     for (const auto type : options.types)
-      if (!(types >> static_cast<uint32_t>(type) & 1))
+      if (!(digest.types >> static_cast<uint32_t>(type) & 1))
         return refuse(print("-d: this library or device has no %s", std::string(type_name(type)).c_str()));
-  schedule.sweeps = sweeps_of(options, ranks, types);
+  schedule.sweeps = sweeps_of(options, ranks, digest.types);
   if (schedule.max_bytes < options.min_bytes)
     return refuse(print("-b: %s is more than memory allows, %s", human_size(options.min_bytes).c_str(),
                         human_size(limit).c_str()));

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/digest.h"
 #include "bench/options.h"
-#include "bench/record.h"
 
 namespace nccltune::bench {
 
@@ -40,6 +40,6 @@ struct Schedule {
   std::string refusal;  // why nothing can be measured, one line; "": it can
 };
 // `sizes`: ranks of each communicator that is measured.
-Schedule schedule_of(const Options& options, const std::vector<TaskRecord>& tasks, const std::vector<int>& sizes);
+Schedule schedule_of(const Options& options, const Digest& digest, const std::vector<int>& sizes);
 
 }  // namespace nccltune::bench

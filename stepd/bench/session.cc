@@ -75,7 +75,7 @@ std::optional<Fault> Session::measure() {
 }
 
 std::optional<Fault> Session::plan_work() {
-  schedule_ = schedule_of(options_, launch_.tasks(), launch_.sizes());
+  schedule_ = schedule_of(options_, launch_.digest(), launch_.sizes());
   if (schedule_.refusal.empty()) return std::nullopt;
   return Fault{Fault::Kind::failed, -1, schedule_.refusal, "", protocol::FailureKind::usage};
 }
@@ -85,8 +85,10 @@ int Session::run() {
   std::optional<Fault> fault = launch_.start();
   if (!fault) fault = plan_work();
   if (!fault) {
-    info_ = describe_run();
-    if (reports()) open_reports();
+    if (reports()) {
+      info_ = describe_run();
+      open_reports();
+    }
     for (const auto& reporter : reporters_) reporter->start(info_);
     fault = launch_.connect(schedule_.max_bytes);
   }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 
+#include "bench/digest.h"
 #include "bench/gather.h"
 #include "bench/record.h"
 #include "bench/text.h"
@@ -13,9 +14,10 @@ namespace nccltune::bench {
 namespace {
 
 constexpr const char* kKey = "record.0";
+constexpr const char* kDigestKey = "digest.0";
 constexpr const char* kTimesKey = "times";
 
-enum Step { init, put, fence, read, judge, kSteps };
+enum Step { init, put, fence, read, digest, kSteps };
 using Times = std::array<double, kSteps>;  // seconds
 
 int fail(const Error& error) {
@@ -67,20 +69,29 @@ int measure_start(const Options& options, const Variables& environment) {
   take(put);
   if (auto error = here.fence(in_seconds(options.timeout))) return fail(*error);
   take(fence);
-  std::vector<TaskRecord> tasks;
   size_t bytes = 0;
-  for (int task = 0; task < here.place().size; ++task) {
-    auto text = here.get(task, kKey, in_seconds(10));
+  if (here.place().rank == 0) {
+    std::vector<TaskRecord> tasks;
+    for (int task = 0; task < here.place().size; ++task) {
+      auto text = here.get(task, kKey, in_seconds(10));
+      if (!text) return fail(text.error());
+      auto record = *text ? unpack(**text) : std::nullopt;
+      if (!record) return fail({print("task %d", task), "left no record", "", ""});
+      bytes += (*text)->size();
+      tasks.push_back(std::move(*record));
+    }
+    const auto lines = contradictions(tasks);
+    if (!lines.empty()) return fail({"bench", lines.front(), "", ""});
+    auto error = here.put(kDigestKey, pack(digest_of(tasks, true, false)));
+    if (!error) error = here.commit();
+    if (error) return fail(*error);
+    take(read);
+  } else {
+    auto text = here.get(0, kDigestKey, in_seconds(options.timeout));
     if (!text) return fail(text.error());
-    auto record = *text ? unpack(**text) : std::nullopt;
-    if (!record) return fail({print("task %d", task), "left no record", "", ""});
-    bytes += (*text)->size();
-    tasks.push_back(std::move(*record));
+    if (!*text || !unpack_digest(**text)) return fail({"rank 0", "did not tell the start", "", ""});
+    take(digest);
   }
-  take(read);
-  const auto lines = contradictions(tasks);
-  take(judge);
-  if (!lines.empty()) return fail({"bench", lines.front(), "", ""});
 
   std::string words;
   for (const double seconds : times) words += print("%.9f ", seconds);

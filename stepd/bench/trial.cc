@@ -105,8 +105,8 @@ TrialResult TrialRunner::run(const Variant& variant, const std::vector<Work>& wo
   double longest_wait = options.timeout;
   std::optional<Fault> fault = launch.start();
   if (!fault) {
-    result.library = launch.tasks().front().workers.front().library;
-    result.device = launch.tasks().front().workers.front().name;
+    result.library = launch.digest().library;
+    result.device = launch.digest().device;
   }
   if (!fault) fault = measure(launch, options, works, end, longest_wait, result);
   if (fault && fault->kind == Fault::Kind::hung && passed(end))
@@ -125,7 +125,7 @@ std::optional<Fault> TrialRunner::measure(Launch& launch, const Options& base, c
   for (const Work& work : works) {
     if (work.sizes.empty()) return refusal("no size is to be measured");
     options.push_back(options_for(base, work));
-    schedules.push_back(schedule_of(options.back(), launch.tasks(), launch.sizes()));
+    schedules.push_back(schedule_of(options.back(), launch.digest(), launch.sizes()));
     if (!schedules.back().refusal.empty()) return refusal(schedules.back().refusal);
     max_bytes = std::max(max_bytes, schedules.back().max_bytes);
   }

@@ -111,7 +111,7 @@ test_compare_goes_on_past_variants_that_crash_or_hang() {
   make_moody_worker
   # A size that takes the loser of the race with `kill` long enough.
   NCCLTUNE_WORKER_DIR=$PWD/moody timeout 90 srun -N2 --mpi=pmix nccl-tune compare --env MANNER=crash,hang,die,good \
-    --launches 3 --timeout 3s --json c.json -b 16M -e 16M -n 40 >out 2>stderr || fail "exit status $?: $(cat out)"
+    --launches 3 --timeout 5s --json c.json -b 16M -e 16M -n 15 >out 2>stderr || fail "exit status $?: $(cat out)"
   has "$(cat out)" '^# MANNER=good|variant: MANNER=good'
   want "verdict of the good one" 1 "$(sed -n '/variant: MANNER=good/,$p' out | grep -cE '^ +16777216 +3 ')"
   has "$(cat out)" 'MANNER=hang failed \(hung\)'

@@ -16,6 +16,7 @@
 
 #include "bench/alarm.h"
 #include "bench/data_path.h"
+#include "bench/digest.h"
 #include "bench/expected.h"
 #include "bench/frame.h"
 #include "bench/record.h"
@@ -236,6 +237,38 @@ TEST(BenchRecord, SurvivesTheWire) {
   EXPECT_EQ(back->workers[0].free_bytes, 80ull << 30);
   const std::string bytes = pack(task);
   for (size_t cut = 0; cut < bytes.size(); ++cut) EXPECT_FALSE(unpack(bytes.substr(0, cut))) << cut;
+}
+
+TEST(BenchDigest, SurvivesTheWire) {
+  std::vector<TaskRecord> tasks = {task_with("n1", 5, "GPU-1"), task_with("n2", 6, "GPU-2")};
+  tasks[0].workers[0].types = 0b0111, tasks[1].workers[0].types = 0b1110;
+  tasks[1].workers[0].free_bytes = 40ull << 30;
+  tasks[0].node = 3, tasks[1].node = 4;
+  const std::string bytes = pack(digest_of(tasks, true, true));
+  const auto back = unpack_digest(bytes);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->library, "NCCL 2.28.9");
+  EXPECT_EQ(back->types, 0b0110u);                // what both have
+  EXPECT_EQ(back->largest_message, 13ull << 30);  // of the fuller GPU: 40 GiB less 1, three buffers
+  EXPECT_THAT(back->ids, testing::ElementsAre(tasks[0].workers[0].id));
+  EXPECT_THAT(back->nodes, testing::ElementsAre(3, 4));
+  EXPECT_TRUE(digest_of(tasks, true, false).nodes.empty());
+  for (size_t cut = 0; cut < bytes.size(); ++cut) EXPECT_FALSE(unpack_digest(bytes.substr(0, cut))) << cut;
+}
+
+TEST(BenchDigest, HasTheIdsOfAllRootsWhereEveryLibraryTakesThem) {
+  std::vector<TaskRecord> tasks;
+  for (int rank = 0; rank < 600; ++rank) {
+    tasks.push_back(task_with("n", static_cast<uint64_t>(rank), print("GPU-%d", rank)));
+    tasks.back().workers[0].id = print("id of %d", rank);
+    tasks.back().workers[0].library_code = 22300;
+  }
+  std::vector<std::string> ids;
+  for (const int root : root_ranks(600)) ids.push_back(print("id of %d", root));
+  EXPECT_EQ(ids.size(), 3u);
+  EXPECT_EQ(digest_of(tasks, true, false).ids, ids);
+  tasks[599].workers[0].library_code = 22203;  // ncclCommInitRankScalable came with 2.23
+  EXPECT_THAT(digest_of(tasks, true, false).ids, testing::ElementsAre("id of 0"));
 }
 
 TEST(BenchRecord, SharedGpuIsNamedUnlessHostIdsDiffer) {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/digest.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "bench/packer.h"
+#include "bench/schedule.h"
+
+namespace nccltune::bench {
+namespace {
+
+constexpr char kMark[] = "NTD1";
+constexpr int32_t kScalableInit = 22300;  // ncclCommInitRankScalable takes several ids: NCCL 2.23
+
+bool takes_several_ids(const std::vector<TaskRecord>& tasks) {
+  for (const TaskRecord& task : tasks)
+    for (const WorkerRecord& worker : task.workers)
+      if (worker.library_code < kScalableInit) return false;
+  return true;
+}
+
+}  // namespace
+
+Digest digest_of(const std::vector<TaskRecord>& tasks, bool check, bool split) {
+  Digest digest;
+  const size_t per_task = tasks.front().workers.size();
+  const WorkerRecord& first = tasks.front().workers.front();
+  digest.library = first.library;
+  digest.device = first.name;
+  digest.types = ~0u;
+  for (const TaskRecord& task : tasks) {
+    if (split) digest.nodes.push_back(task.node);
+    for (const WorkerRecord& worker : task.workers) digest.types &= worker.types;
+  }
+  digest.largest_message = largest_message(tasks, check);
+  auto roots = root_ranks(static_cast<int>(tasks.size() * per_task));
+  if (!takes_several_ids(tasks)) roots.resize(1);
+  for (const int root : roots) {
+    const auto at = static_cast<size_t>(root);
+    digest.ids.push_back(tasks[at / per_task].workers[at % per_task].id);
+  }
+  return digest;
+}
+
+std::string pack(const Digest& digest) {
+  Packer packer;
+  packer.bytes = kMark;
+  packer.text(digest.library), packer.text(digest.device);
+  packer.number(digest.types), packer.number(digest.largest_message);
+  packer.number(static_cast<uint32_t>(digest.ids.size()));
+  for (const std::string& id : digest.ids) packer.text(id);
+  packer.number(static_cast<uint32_t>(digest.nodes.size()));
+  for (const int32_t node : digest.nodes) packer.number(node);
+  return packer.bytes;
+}
+
+std::optional<Digest> unpack_digest(std::string_view bytes) {
+  if (!bytes.starts_with(kMark)) return std::nullopt;
+  Unpacker unpacker(bytes.substr(std::strlen(kMark)));
+  Digest digest;
+  unpacker.text(digest.library), unpacker.text(digest.device);
+  unpacker.number(digest.types), unpacker.number(digest.largest_message);
+  uint32_t count = 0;
+  unpacker.number(count);
+  for (uint32_t i = 0; i < count && unpacker.good; ++i) unpacker.text(digest.ids.emplace_back());
+  count = 0;
+  unpacker.number(count);
+  for (uint32_t i = 0; i < count && unpacker.good; ++i) unpacker.number(digest.nodes.emplace_back());
+  if (!unpacker.good) return std::nullopt;
+  return digest;
+}
+
+uint64_t largest_message(const std::vector<TaskRecord>& tasks, bool check) {
+  // Ranks that draw on one memory: those of one GPU, or, without GPUs, those of one host.
+  std::map<std::string, int> share;
+  const auto memory = [](const WorkerRecord& w) { return w.uuid.empty() ? "host " + w.host : w.uuid; };
+  for (const TaskRecord& task : tasks)
+    for (const WorkerRecord& worker : task.workers) ++share[memory(worker)];
+  uint64_t least = UINT64_MAX;
+  for (const TaskRecord& task : tasks)
+    for (const WorkerRecord& w : task.workers)
+      if (w.total_bytes > 0)
+        least = std::min(least, largest_message(w.free_bytes, w.total_bytes, share[memory(w)], check, w.uuid.empty()));
+  return least;
+}
+
+}  // namespace nccltune::bench

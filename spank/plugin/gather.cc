@@ -3,9 +3,9 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,7 +13,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
+#include <cstdio>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -27,9 +30,12 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 // What the reader's first byte says of the bytes after it.
-constexpr char kNode = 'n';   // the address, a NUL, the node
-constexpr char kError = 'e';  // the parts of an Error, a NUL after each
-constexpr std::size_t kMaxReply = 64 << 20;
+constexpr char kNode = 'n';                  // the address, a NUL, the node
+constexpr char kError = 'e';                 // the parts of an Error, a NUL after each
+constexpr std::size_t kMaxReply = 16 << 20;  // a node of 16 GPUs has 40 KB
+// What the reader may take beyond what slurmstepd has: the largest machine needs a hundredth. The reader has
+// slurmstepd's oom_score_adj of -1000, so without a bound the kernel would end jobs in its place.
+constexpr rlim_t kMaxMemory = 256 << 20;
 
 // A page that the reader writes and the parent reads.
 class SharedWatch {
@@ -41,11 +47,6 @@ class SharedWatch {
     if (get() != nullptr) munmap(page_, sizeof(PathWatch));
   }
   PathWatch* get() const { return page_ == MAP_FAILED ? nullptr : static_cast<PathWatch*>(page_); }
-  std::string path() const {
-    PathWatch copy;
-    if (get() != nullptr) std::memcpy(copy.path, get()->path, sizeof copy.path - 1);
-    return copy.path;
-  }
 
  private:
   void* page_;
@@ -77,10 +78,31 @@ std::string reply_of(const Result<Facts>& facts) {
   return reply;
 }
 
+void bound_memory() {
+  const Fd file(::open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
+  char text[128] = {};
+  unsigned long pages = 0;  // the sixth number: data and stack, which is what RLIMIT_DATA counts and a little more
+  if (!file || ::read(file.get(), text, sizeof text - 1) <= 0) return;
+  if (std::sscanf(text, "%*s %*s %*s %*s %*s %lu", &pages) != 1) return;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_DATA, &limit) != 0) return;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + kMaxMemory);
+  setrlimit(RLIMIT_DATA, &limit);
+}
+
+std::string object_of(const PathWatch* watch) {
+  PathWatch copy;
+  if (watch != nullptr) std::memcpy(copy.path, watch->path, sizeof copy.path - 1);
+  return copy.path[0] == '\0' ? "this node's facts" : copy.path;
+}
+
 [[noreturn]] void be_the_reader(const FactsRequest& request, PathWatch* watch, int fd) noexcept {
+  bound_memory();
   std::string reply;
   try {
     reply = reply_of(read_facts(request, watch));
+  } catch (const std::bad_alloc&) {
+    reply = reply_of(Error{object_of(watch), "reading it takes more memory than 256 MiB", "", "nothing is tuned"});
   } catch (const std::exception& e) {
     reply = reply_of(Error{"this node's facts", "cannot be read", e.what(), ""});
   } catch (...) {
@@ -161,11 +183,6 @@ std::optional<Error> error_in(std::string_view reply) {
   return error;
 }
 
-std::string object_of(const SharedWatch& watch) {
-  const std::string path = watch.path();
-  return path.empty() ? "this node's facts" : path;
-}
-
 }  // namespace
 
 Result<Facts> gather_facts(const FactsRequest& request, milliseconds deadline) {
@@ -178,13 +195,13 @@ Result<Facts> gather_facts(const FactsRequest& request, milliseconds deadline) {
   Fd to(ends[1]);
   const pid_t keeper = piped ? fork() : -1;
   if (keeper == 0) be_the_keeper(request, watch.get(), to.get(), parent);
-  if (keeper < 0) return Error{object_of(watch), "cannot be read", std::strerror(errno), "nothing is tuned"};
+  if (keeper < 0) return Error{object_of(watch.get()), "cannot be read", std::strerror(errno), "nothing is tuned"};
   to.close();
   const std::optional<std::string> reply = read_until(from.get(), end);
   if (!reply) kill(keeper, SIGKILL);
   const int ended_by = signal_of(keeper);
   if (!reply)
-    return Error{object_of(watch),
+    return Error{object_of(watch.get()),
                  "not read within " + std::to_string(deadline.count()) + " ms: a driver or a file system hangs", "",
                  "nothing is tuned"};
   const std::string_view rest = std::string_view(*reply).substr(reply->empty() ? 0 : 1);
@@ -192,8 +209,8 @@ Result<Facts> gather_facts(const FactsRequest& request, milliseconds deadline) {
     if (std::optional<Facts> facts = facts_in(rest)) return std::move(*facts);
   if (reply->starts_with(kError))
     if (std::optional<Error> error = error_in(rest)) return std::move(*error);
-  return Error{object_of(watch), "the reader of this node's facts ended here", ended_by > 0 ? strsignal(ended_by) : "",
-               "nothing is tuned"};
+  return Error{object_of(watch.get()), "the reader of this node's facts ended here",
+               ended_by > 0 ? strsignal(ended_by) : "", "nothing is tuned"};
 }
 
 }  // namespace nccltune

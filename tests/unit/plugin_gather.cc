@@ -4,10 +4,12 @@
 #include <sys/wait.h>
 
 #include <filesystem>
+#include <string>
 
 #include "machines/machine.h"
 #include "node/wire.h"
 #include "plugin/gather.h"
+#include "unit/temporary.h"
 
 namespace nccltune::testing {
 namespace {
@@ -50,6 +52,24 @@ TEST(Gather, TheReaderHoldsNoFileOfItsParent) {
   char byte;
   EXPECT_EQ(read(ends[0], &byte, 1), 0);
   close(ends[0]);
+}
+
+// 300 interfaces whose state is 1 MiB each, all of it one file.
+TEST(Gather, AReaderThatTakesMemoryWithoutEndIsStopped) {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  const fs::path all = folder.path() / "sys/class/net", state = folder.path() / "state";
+  fs::create_directories(all);
+  write_file(state, std::string(1 << 20, 'x'));
+  for (int i = 0; i < 300; ++i) {
+    const fs::path interface = all / ("eth" + std::to_string(i));
+    fs::create_directories(interface);
+    fs::create_hard_link(state, interface / "operstate");
+  }
+  const Result<Facts> facts = gather_facts({folder.path(), {}, ""}, 60s);
+  ASSERT_FALSE(facts.ok());
+  EXPECT_THAT(facts.error().object, ::testing::StartsWith(all.string() + "/eth"));
+  EXPECT_EQ(facts.error().what, "reading it takes more memory than 256 MiB");
 }
 
 TEST(Gather, OpensNothingForGood) {

@@ -66,7 +66,7 @@ std::string readings_text(const std::vector<Reading>& readings, const Style& sty
     }
     for (size_t i = 0; i < reading.refused.size() && i < 5; ++i) {
       const RefusedLine& line = reading.refused[i];
-      out += paragraph(fmt::format("refused line {}: {}: '{}'", line.line, line.why, printable(line.text)), 2, 4);
+      out += paragraph(printable(fmt::format("refused line {}: {}: '{}'", line.line, line.why, line.text)), 2, 4);
     }
     if (reading.refused_in_all > 5) out += fmt::format("  refused: {} lines more\n", reading.refused_in_all - 5);
   }
@@ -117,7 +117,7 @@ std::string side_by_side(const Kind& kind, const std::vector<Column1>& runs, con
   }
   std::string title = kind.collective.empty() ? "collective not told" : kind.collective;
   title += ", " + kind.type + (kind.op.empty() ? "" : ", " + kind.op);
-  return "\n" + style.paint(Tone::title, title) + "\n" + table.text(style);
+  return "\n" + style.paint(Tone::title, printable(title)) + "\n" + table.text(style);
 }
 
 std::string against_expected(const std::vector<const ReportRun*>& runs, const std::vector<ExpectedFigure>& all) {
@@ -126,10 +126,11 @@ std::string against_expected(const std::vector<const ReportRun*>& runs, const st
     for (const ExpectedFigure& figure : expected_for(*runs[i], all))
       for (const ReportRow& row : runs[i]->rows)
         if (row.bytes == figure.bytes && row.best())
-          out += paragraph(fmt::format("{} at {}: {:.2f} GB/s, {:.0f} % of the {:.2f} of {} ({})", letter_of(i),
-                                       size_text(row.bytes), row.best()->busbw, 100 * row.best()->busbw / figure.busbw,
-                                       figure.busbw, figure.platform, figure.source),
-                           2, 4);
+          out += paragraph(
+              printable(fmt::format("{} at {}: {:.2f} GB/s, {:.0f} % of the {:.2f} of {} ({})", letter_of(i),
+                                    size_text(row.bytes), row.best()->busbw, 100 * row.best()->busbw / figure.busbw,
+                                    figure.busbw, figure.platform, figure.source)),
+              2, 4);
   return out.empty() ? "" : "\nagainst published figures of the same shape\n" + out;
 }
 

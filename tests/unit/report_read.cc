@@ -7,6 +7,7 @@
 
 #include "cli/report_run.h"
 #include "cli/report_text.h"
+#include "cli/table.h"
 
 namespace nccltune::cli {
 namespace {
@@ -163,6 +164,18 @@ TEST(ReportExpected, IsOfTheSameShape) {
   EXPECT_EQ(expected_for(run, all)[0].busbw, 470);
   run.devices[0].name = "NVIDIA A100";
   EXPECT_TRUE(expected_for(run, all).empty());
+}
+
+// A terminal obeys what control characters say, and a result may come from anybody.
+TEST(ReportText, HasNoControlCharacterOfAFile) {
+  const Reading reading = read(
+      "# nThread 1 nGpus 1\n 8 2 flo\x1b[2Jat s\x07um -1 10.5 0.1 0.2 0 10.6 0.1 0.2 0\n"
+      " 8 2 \x1b]0;x -1 1\n# NCCL \x1b[31m failure\n");
+  const auto expected =
+      read_expected("platform,gpu,gpus,collective,size_bytes,busbw_gbs,source\n\x1b[1m,X,8,a,8,1,\x1b[0m\n");
+  ASSERT_EQ(expected.size(), 1u);
+  for (char c : report_text({reading}, expected, Style{}))
+    ASSERT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20);
 }
 
 TEST(ReportSizes, AreBinary) {

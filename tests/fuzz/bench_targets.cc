@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the benchmark's command line takes.
+#include "bench/compare.h"
 #include "bench/options.h"
+#include "bench/pairs_options.h"
 #include "bench/text.h"
 #include "fuzz/targets.h"
 
@@ -22,8 +24,13 @@ void bench_options(std::string_view input) {
   while (!words.empty() && words.back().empty()) words.pop_back();
   std::vector<const char*> argv{"bench"};
   for (const std::string& word : words) argv.push_back(word.c_str());
-  const bench::ParsedOptions parsed = bench::parse_options(static_cast<int>(argv.size()), argv.data());
+  const int count = static_cast<int>(argv.size());
+  const bench::ParsedOptions parsed = bench::parse_options(count, argv.data());
   MUST(parsed.options || !parsed.text.empty());
+  const bench::ParsedCompare compare = bench::parse_compare_options(count, argv.data());
+  MUST(compare.options || !compare.text.empty());
+  const bench::ParsedPairsOptions pairs = bench::parse_pairs_options(count, argv.data());
+  MUST(pairs.options ? pairs.options->bytes > 0 && pairs.options->gpus > 0 : !pairs.text.empty());
   if (!parsed.options) return;
   MUST(parsed.options->gpus > 0 && parsed.options->threads > 0 && parsed.options->iterations >= 0);
   MUST(parsed.options->min_bytes <= parsed.options->max_bytes);

@@ -11,8 +11,10 @@ const fuzz::Target* chosen = nullptr;
 }
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
-  for (int i = 1; i < *argc; ++i)
+  for (int i = 1; i < *argc; ++i) {
     if (std::strncmp((*argv)[i], "--target=", 9) == 0) chosen = fuzz::find_target((*argv)[i] + 9);
+    if (fuzz::print_wire((*argv)[i])) std::exit(0);
+  }
   if (chosen != nullptr) return 0;
   std::fprintf(stderr, "--target=NAME; known:");
   for (const fuzz::Target& target : fuzz::targets()) std::fprintf(stderr, " %s", target.name);

@@ -149,6 +149,11 @@ void wire(std::string_view input) {
 
 }  // namespace
 
+std::string wire_of(const std::string& dump) {
+  const Result<Root> root = Root::open(dump);
+  return root ? to_bytes(read_node(*root, {})) : "";
+}
+
 void add_node_targets(std::vector<Target>& all) {
   for (const Target& target : {Target{"machine", machine, 1 << 20}, Target{"redump", redump, 1 << 20},
                                Target{"files", files, 65536}, Target{"wire", wire, 65536}})

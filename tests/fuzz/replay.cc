@@ -3,12 +3,12 @@
 // ROUNDS made-up changes to each, the same in every run. Ends with `N passed, N failed`, a target each.
 // replay --target=NAME FILE...: those files alone, to see one finding again.
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -116,6 +116,7 @@ bool passes(const fuzz::Target& target, const fs::path& folder, int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && fuzz::print_wire(argv[1])) return 0;
   if (argc > 2 && std::strncmp(argv[1], "--target=", 9) == 0) {
     const fuzz::Target* target = fuzz::find_target(argv[1] + 9);
     if (target == nullptr) return 2;

@@ -61,6 +61,24 @@ WRITTEN = {
         "all_reduce\0-b\0008\0-e\000128M\0-f\0002\0-g\0001\0-n\0005",
         "allgather\0-d\0all\0-o\0sum\0--json\0-",
     ],
+    "tune-files": [
+        "work:\n  - {collective: all_reduce, sizes: [64M, 1M], calls: 40, type: bfloat16}\n",
+        "variants:\n  - {name: simple, env: {NCCL_PROTO: Simple, NCCL_ALGO: null}}\n",
+        "NCCL_PROTO=Simple,LL,\0NCCL_ALGO=Ring,Tree",
+    ],
+    "journal": [
+        '{"kind": "nccl-tune tune: state 1", "identity": {"space": "a"}, "trials": [{"setting": [0, 2], "times": [0.5],'
+        ' "fault": "", "wrong_data": false, "seconds": 1.5}]}'
+    ],
+    "nccl-log": [
+        "n1:7:9 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB/SHARP [RO]; OOB eth0:10.0.0.1<0>\n"
+        "n1:7:9 [0] NCCL INFO Using network IB\n"
+        "n1:7:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA\n"
+        "n1:7:9 [0] NCCL INFO Channel 01/0 : 0[0] -> 1[1] via P2P/CUMEM\n"
+        "n1:7:9 [0] NCCL INFO NCCL_PROTO set by environment to Simple\n"
+        "n1:7:9 [0] misc/socket.cc:64 NCCL WARN Connect to 10.0.0.2<43555> failed\n"
+    ],
+    "lists": ["node[1-3,07],login", "r[1-2]n[1-4]", "(vector,(0,2,4),(2,1,3))", "2.AAAA\0BBBB"],
 }
 
 
@@ -69,6 +87,16 @@ def write(folder, target, content):
     place = folder / target
     place.mkdir(parents=True, exist_ok=True)
     (place / hashlib.sha1(content).hexdigest()[:16]).write_bytes(content)
+
+
+def wire_of(dump, output, work):
+    """The facts of a dump as the plugin's reader sends them, from the fuzzer's program or the plain one."""
+    program = next((p for p in (output / "fuzz/fuzz", output / "fuzz-replay") if p.exists()), None)
+    if program is None:
+        return b""
+    file = work / "wire.dump"
+    file.write_bytes(dump)
+    return subprocess.run([program, f"--wire-of={file}"], stdout=subprocess.PIPE, check=True).stdout
 
 
 def dump_of(tool, record, work):
@@ -81,13 +109,13 @@ def dump_of(tool, record, work):
 
 
 def main(arguments):
-    tool, folder = pathlib.Path(arguments[0], "nccl-tune"), pathlib.Path(arguments[1])
+    output, folder = pathlib.Path(arguments[0]), pathlib.Path(arguments[1])
     policy = (TOP / "etc/nccl-tune.yaml").read_bytes()
     count = 0
     # In memory: a tree is thousands of small files.
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as work:
         for record in sorted((TOP / "tests/machines").glob("*.json")):
-            dump = dump_of(tool, record, pathlib.Path(work))
+            dump = dump_of(output / "nccl-tune", record, pathlib.Path(work))
             if dump is None:
                 continue
             environment = ENVIRONMENT.encode()
@@ -96,11 +124,19 @@ def main(arguments):
             write(folder, "redump", dump)
             write(folder, "machine", b"\0".join([shape + b"\n" + environment, policy, dump]))
             write(folder, "plugin", b"\0".join([b"strict,verbose", b"default=on", b"B\n" + environment, policy, dump]))
+            # Nodes of other sizes hold the same kinds of facts, and the fuzzer is slow with long inputs.
+            if len(dump) < 24 << 10 and (wire := wire_of(dump, output, pathlib.Path(work))):
+                write(folder, "wire", wire)
             count += 1
     if count < 6:
         print(f"seeds.py: only {count} of the recorded machines could be dumped", file=sys.stderr)
         return 1
     write(folder, "policy", policy)
+    figures = b"platform,gpu,gpus,collective,size_bytes,busbw_gbs,source\nx,H100-SXM,8,all_reduce,1073741824,480.1,here\n"
+    for result in [*(TOP / "tests/report/outputs").iterdir(), TOP / "tests/report/run.json", TOP / "tests/report/pairs.jsonl"]:
+        write(folder, "report", result.read_bytes() + b"\0" + figures)
+    write(folder, "expected", (TOP / "etc/expected.yaml").read_bytes()[:16000])
+    write(folder, "tune-files", (TOP / "etc/tune-space.yaml").read_bytes())
     for target, inputs in WRITTEN.items():
         for content in inputs:
             write(folder, target, content)

@@ -13,6 +13,7 @@ const std::vector<Target>& targets() {
     add_node_targets(list);
     add_plugin_targets(list);
     add_bench_targets(list);
+    add_result_targets(list);
     return list;
   }();
   return all;
@@ -28,6 +29,14 @@ bool is_one_line(std::string_view text) {
   if (text.size() > 8192) return false;
   for (unsigned char c : text)
     if (c < 0x20 || c == 0x7f) return false;
+  return true;
+}
+
+bool print_wire(std::string_view argument) {
+  constexpr std::string_view kOption = "--wire-of=";
+  if (!argument.starts_with(kOption)) return false;
+  const std::string bytes = wire_of(std::string(argument.substr(kOption.size())));
+  std::fwrite(bytes.data(), 1, bytes.size(), stdout);
   return true;
 }
 

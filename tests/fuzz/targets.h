@@ -48,10 +48,16 @@ class MemoryFile {
   std::string path_;
 };
 
-// Of text_targets.cc, node_targets.cc, plugin_targets.cc, bench_targets.cc.
+// The bytes that the facts of a dump travel as: a seed of the target `wire`, which no recorded file could be. "" for no
+// dump. Both programs print it for --wire-of=DUMP (print_wire is true then).
+std::string wire_of(const std::string& dump);
+bool print_wire(std::string_view argument);
+
+// Of the files of these names.
 void add_text_targets(std::vector<Target>& all);
 void add_node_targets(std::vector<Target>& all);
 void add_plugin_targets(std::vector<Target>& all);
 void add_bench_targets(std::vector<Target>& all);
+void add_result_targets(std::vector<Target>& all);
 
 }  // namespace fuzz

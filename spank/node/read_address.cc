@@ -109,6 +109,7 @@ std::vector<IpAddress> local_ipv4(const Root& root) {
     }
   }
   std::vector<IpAddress> addresses;
+  addresses.reserve(found.size());
   for (auto& [bytes, address] : found) addresses.push_back(address);
   return addresses;
 }

@@ -18,7 +18,7 @@ struct Context {
   std::vector<std::string> bridges;
 };
 
-void collect(const pugi::xml_node& element, Context context, int depth, std::vector<TopologyFile::Device>& out) {
+void collect(const pugi::xml_node& element, const Context& context, int depth, std::vector<TopologyFile::Device>& out) {
   if (depth > kMaxDepth) return;
   for (const pugi::xml_node& child : element.children()) {
     Context inner = context;
@@ -32,7 +32,7 @@ void collect(const pugi::xml_node& element, Context context, int depth, std::vec
       out.push_back({*bdf, context.numa, context.cpus, context.bridges});
       inner.bridges.push_back(*bdf);
     }
-    collect(child, std::move(inner), depth + 1, out);
+    collect(child, inner, depth + 1, out);
   }
 }
 

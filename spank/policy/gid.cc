@@ -37,6 +37,7 @@ std::vector<ChosenPort> roce_ports(const std::vector<ChosenPort>& ports) {
 
 std::string index_list(const std::vector<std::pair<ChosenPort, int>>& rows) {
   std::vector<std::string> words;
+  words.reserve(rows.size());
   for (const auto& [port, index] : rows) words.push_back(port.label() + " has " + std::to_string(index));
   return in_words(words);
 }

@@ -44,6 +44,8 @@ std::vector<HcaSelection::Port*> HcaSelection::in() {
   return left;
 }
 
+// Not const: the port is one of `ports`.
+// NOLINTNEXTLINE(readability-make-member-function-const)
 void HcaSelection::drop(Port& port, std::string use, std::string why) {
   if (!port.in()) return;
   port.use = std::move(use);

@@ -149,7 +149,7 @@ std::string fault_of_interface(const NetInterface& interface) {
 
 std::optional<InterfaceChoice> choose_interface(const Node& node, const Policy& policy, const Step& step,
                                                 const std::vector<ChosenPort>& hcas, std::vector<Note>& notes) {
-  const auto choice = choose(node, policy, step, hcas, notes);
+  auto choice = choose(node, policy, step, hcas, notes);
   if (!choice) {
     if (!node.net.empty()) notes.push_back({"NCCL_SOCKET_IFNAME", "not set: no interface has a routable address"});
     return choice;

@@ -58,6 +58,7 @@ MaybeError PolicyReader::read_map(const YamlNode& node, const std::string& what,
       if (key.name == name.scalar) known = &key;
     if (known == nullptr) {
       std::vector<std::string> names;
+      names.reserve(keys.size());
       for (const Key& key : keys) names.push_back(key.name);
       const std::string near = nearest_word(name.scalar, names);
       return error(name, "unknown key '" + name.scalar + "'",

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/pairs_workers.h"
 
-#include <signal.h>
-
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 

@@ -28,8 +28,8 @@ bool is_stdout(const std::string& path, int stdout_fd) {
          same_file(named, out);
 }
 
-// An option -o or --output, or the variable in its place: then srun's own stdout is not where the tasks' goes. Also an -o
-// of the command that it runs is taken for it: with a doubt the report gets a file of its own.
+// An option -o or --output, or the variable in its place: then srun's own stdout is not where the tasks' goes. Also an
+// -o of the command that it runs is taken for it: with a doubt the report gets a file of its own.
 bool redirects(const std::string& arguments, const std::string& environment) {
   for (const std::string& argument : split(arguments, '\0'))
     if (argument.starts_with("-o") || argument.starts_with("--out")) return true;

@@ -47,7 +47,8 @@ struct JobFile {
 
 // The job's own output file: `sbatch --output=nccl_test_%j.out` names it so, and the batch script's srun passes our
 // stdout on to it. All srun processes of the job that run here as the same user write to `path`, and there is one: ours
-// does so too. False where that is not certain: they are on another node, or one of them may go elsewhere. `proc`: /proc.
+// does so too. False where that is not certain: they are on another node, or one of them may go elsewhere. `proc`:
+// /proc.
 bool is_output_of_srun(const std::string& path, const std::string& job, const std::string& proc = "/proc");
 
 // nccl_test_<job>.out in the working directory; where that exists, nccl_test_<job>.<step>.out, then .1, .2 ... An

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/step.h"
 
-#include <signal.h>
 #include <sys/signalfd.h>
 
+#include <csignal>
 #include <cstdio>
 
 #include "bench/keeper.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake/mishap.h"
 
-#include <signal.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 // unistd.h is not included: with _FORTIFY_SOURCE it has bodies of its own for what is defined here.
 extern "C" {

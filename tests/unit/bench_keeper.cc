@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What outlives a supervisor: its slate, its keeper, the ends of its files.
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report's file beside what is there already: nothing is lost, nothing is written twice.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 

@@ -25,7 +25,8 @@ std::string times_line(const RunInfo& info, const Row& row, const char* placemen
                             : print(" %9s %9s", "-", "-");
   text += print(" %9.2f", s.p95 * 1e6) + (s.p99 ? print(" %9.2f", *s.p99 * 1e6) : print(" %9s", "-"));
   text += print(" %9.2f %6.1f%%", s.max * 1e6, s.drift * 100);
-  text += info.ranks > 1 ? print(" %9.2f %5d", s.skew * 1e6, s.late_rank) : print(" %9s %5s", "-", "-");
+  text += info.ranks > 1 ? print(" %9.2f", s.skew * 1e6) : print(" %9s", "-");
+  text += s.late_rank < 0 ? print(" %5s", "-") : print(" %5d", s.late_rank);
   if (s.drifts()) text += " drifts";
   if (s.settling) text += print(" settled after %zu", s.settling);
   return text;
@@ -43,25 +44,32 @@ void add_percentiles(const RunInfo& info, const Row& row, const char* placement,
   lines.push_back(text);
 }
 
-// The late rank of the whole run, when there is one: late in most iterations of most rows, and by a time that counts.
+// The late rank of the whole run: the one of most rows.
 std::vector<std::string> late_rank_lines(const RunInfo& info, const std::vector<Row>& rows) {
-  std::map<int, size_t> times_late;
+  struct Late {
+    size_t times = 0;
+    double share = 0;  // sum
+    std::vector<double> waits;
+  };
+  std::map<int, Late> late;
   size_t counted = 0;
-  double skew = 0;
   for (const Row& row : rows)
     for (const Half* half : {&row.out, &row.in}) {
       const Summary& s = half->summary;
+      counted += s.count > 0;
       if (s.late_rank < 0) continue;
-      ++counted;
-      if (s.late_share < 0.5 || s.skew < 0.05 * s.p50 || s.skew < 5e-6) continue;
-      ++times_late[s.late_rank];
-      skew = std::max(skew, s.skew);
+      Late& of_rank = late[s.late_rank];
+      ++of_rank.times;
+      of_rank.share += s.late_share;
+      of_rank.waits.push_back(s.late_wait);
     }
-  for (const auto& [rank, count] : times_late)
-    if (2 * count > counted)
+  for (const auto& [rank, of_rank] : late)
+    if (2 * of_rank.times > counted)
       return {
-          print("%s comes late in most iterations of %zu of %zu measurements; the others wait for it, up to %.0f us",
-                name_rank(info, rank).c_str(), count, counted, skew * 1e6)};
+          print("%s comes late in %.0f %% of the iterations of %zu of %zu measurements; the others wait for it, "
+                "%.0f us in the median",
+                name_rank(info, rank).c_str(), 100 * of_rank.share / static_cast<double>(of_rank.times), of_rank.times,
+                counted, median(of_rank.waits) * 1e6)};
   return {};
 }
 
@@ -132,7 +140,8 @@ std::vector<std::string> describe_times(const RunInfo& info, const std::vector<R
             "time of one iteration, the maximum over ranks, in us (device clock; n: iterations; 95 %: interval of the "
             "median;");
         lines.push_back(
-            "skew: the longest wait for the last to arrive, median; late: the rank that waits least most often)");
+            "skew: the longest wait for the last to arrive, median; late: the rank that comes late more often than "
+            "others)");
         lines.push_back(print("%10s %8s %6s %3s %6s %9s %9s %9s %9s %9s %9s %9s %7s %9s %5s", "size", "type", "redop",
                               "", "n", "min", "p50", "95% from", "to", "p95", "p99", "max", "drift", "skew", "late"));
       }

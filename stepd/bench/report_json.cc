@@ -67,11 +67,14 @@ Json device_json(const DeviceLine& d) {
 Json summary_json(const Half& half) {
   const Summary& s = half.summary;
   if (s.count == 0) return nullptr;
-  Json times = Json::array(), shortest = Json::array(), first_done = Json::array();
+  Json times = Json::array(), shortest = Json::array(), shortest_rank = Json::array(), longest = Json::array(),
+       late_rank = Json::array();
   for (const protocol::Sample& sample : half.samples) {
     times.push_back(number_or_null(sample.max_seconds * 1e6));
-    shortest.push_back(number_or_null(sample.min_seconds * 1e6));
-    first_done.push_back(sample.min_rank);
+    shortest.push_back(number_or_null(sample.own_min_seconds * 1e6));
+    shortest_rank.push_back(sample.own_min_rank);
+    longest.push_back(number_or_null(sample.own_max_seconds * 1e6));
+    late_rank.push_back(sample.late_rank < 0 ? Json(nullptr) : Json(sample.late_rank));
   }
   return {{"count", s.count},
           {"settling", s.settling},
@@ -90,9 +93,12 @@ Json summary_json(const Half& half) {
           {"arrival_skew_us", s.skew * 1e6},
           {"late_rank", s.late_rank < 0 ? Json(nullptr) : Json(s.late_rank)},
           {"late_share", s.late_share},
+          {"late_wait_us", s.late_wait * 1e6},
           {"times_us", times},
           {"shortest_us", shortest},
-          {"shortest_rank", first_done}};
+          {"shortest_rank", shortest_rank},
+          {"longest_us", longest},
+          {"late_ranks", late_rank}};
 }
 
 Json half_json(const Half& half) {

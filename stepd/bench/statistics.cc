@@ -10,11 +10,16 @@ namespace {
 
 constexpr double kStationary = 0.02;  // of the median
 constexpr size_t kSlopePoints = 300;  // 45,000 pairs: a millisecond
+// A wait that counts, and how often one rank must be the reason.
+constexpr double kLeastWait = 5e-6, kLeastWaitShare = 0.05, kLeastLateShare = 0.1, kSigmas = 3;
+constexpr size_t kLeastTimes = 3;
 
 // P(B = k) for B ~ Binomial(n, 1/2), by logarithms: 2^-n underflows from n = 1075 on.
 double binomial_half(size_t n, size_t k) {
   return std::exp(std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0) - n * std::log(2.0));
 }
+
+double wait_in(const protocol::Sample& sample) { return sample.own_max_seconds - sample.own_min_seconds; }
 
 double drift_of(const std::vector<double>& times) {
   if (times.size() < 6) return 0;
@@ -97,6 +102,26 @@ std::optional<double> Summary::relative_half_width() const {
 
 bool Summary::drifts() const { return std::abs(drift) > std::max(kStationary, 2 * relative_half_width().value_or(0)); }
 
+void find_late_rank(const std::vector<protocol::Sample>& samples, int ranks, double typical, Summary& summary) {
+  const double counts = std::max(kLeastWait, kLeastWaitShare * typical);
+  std::map<int, std::vector<double>> waits;  // by the rank that was late
+  double late = 0;
+  for (const protocol::Sample& sample : samples) {
+    if (sample.late_rank < 0 || wait_in(sample) < counts) continue;
+    waits[sample.late_rank].push_back(wait_in(sample));
+    ++late;
+  }
+  const auto most = std::max_element(waits.begin(), waits.end(),
+                                     [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  if (ranks < 2 || most == waits.end()) return;
+  const double share = late / ranks, times = static_cast<double>(most->second.size());
+  if (most->second.size() < kLeastTimes || times < kLeastLateShare * static_cast<double>(samples.size())) return;
+  if (times <= share + kSigmas * std::sqrt(share * (1 - 1.0 / ranks))) return;
+  summary.late_rank = most->first;
+  summary.late_share = times / static_cast<double>(samples.size());
+  summary.late_wait = median(most->second);
+}
+
 Summary summarise(const std::vector<protocol::Sample>& samples, size_t skip, int ranks, bool settle) {
   Summary summary;
   if (settle) {
@@ -106,12 +131,10 @@ Summary summarise(const std::vector<protocol::Sample>& samples, size_t skip, int
     skip += summary.settling;
   }
   std::vector<double> times, shortest, spread;
-  std::map<int, size_t> last_arrivals;
   for (size_t i = skip; i < samples.size(); ++i) {
     times.push_back(samples[i].max_seconds);
-    shortest.push_back(samples[i].min_seconds);
-    spread.push_back(samples[i].max_seconds - samples[i].min_seconds);
-    ++last_arrivals[samples[i].min_rank];
+    shortest.push_back(samples[i].own_min_seconds);
+    spread.push_back(wait_in(samples[i]));
   }
   summary.count = times.size();
   if (times.empty()) return summary;
@@ -137,12 +160,7 @@ Summary summarise(const std::vector<protocol::Sample>& samples, size_t skip, int
 
   summary.network = median(shortest);
   summary.skew = median(spread);
-  if (ranks > 1) {
-    const auto most = std::max_element(last_arrivals.begin(), last_arrivals.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
-    summary.late_rank = most->first;
-    summary.late_share = static_cast<double>(most->second) / times.size();
-  }
+  find_late_rank({samples.begin() + static_cast<std::ptrdiff_t>(skip), samples.end()}, ranks, summary.p50, summary);
   return summary;
 }
 

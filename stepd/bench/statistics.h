@@ -31,13 +31,15 @@ struct Summary {
   double p99_nearest = 0;                                    // of any count: what the -I columns of nccl-tests show
   double cv = 0;                                             // population standard deviation over mean
   std::optional<std::pair<double, double>> median_interval;  // 95 %
-  size_t settling = 0;    // leading samples that were left out: the times had not settled
-  double drift = 0;       // (median of the last third - of the first) / of the first; 0 below 6 samples
-  double slope = 0;       // Theil-Sen, of the median, over the whole run
-  double network = 0;     // median over iterations of the minimum over ranks: from the last arrival on
-  double skew = 0;        // median over iterations of maximum - minimum over ranks: how long the first waited
-  int late_rank = -1;     // most often the minimum: a rank that comes late waits for nobody. -1: one rank
-  double late_share = 0;  // of the iterations
+  size_t settling = 0;  // leading samples that were left out: the times had not settled
+  double drift = 0;     // (median of the last third - of the first) / of the first; 0 below 6 samples
+  double slope = 0;     // Theil-Sen, of the median, over the whole run
+  // Of the operation alone (own_* of protocol::Sample), medians over iterations: from the last arrival on; how long the
+  // first waited.
+  double network = 0, skew = 0;
+  int late_rank = -1;     // see find_late_rank
+  double late_share = 0;  // of the iterations, in which it was late
+  double late_wait = 0;   // how long it was waited for in those, median
 
   // More than 2 %, and more than the median itself is uncertain.
   bool drifts() const;
@@ -49,6 +51,11 @@ struct Summary {
 // as long as the medians of one window and the next differ by more than 2 % and by more than their own scatter
 // explains. At most half; 0 below 20 values, of which none can be spared.
 size_t settling_of(const std::vector<double>& times);
+
+// The rank that comes late, and for that more often than chance would have it: among those by which a wait counts (5
+// us, and 5 % of `typical`, the median time of an iteration), three standard deviations above an equal share, in at
+// least a tenth of the iterations and three of them. Fills late_*; nobody: leaves them.
+void find_late_rank(const std::vector<protocol::Sample>& samples, int ranks, double typical, Summary& summary);
 
 // `skip` leading samples are left out (-K), and those of `settling_of` where `settle`. `ranks` is the size of the
 // communicator. count 0: nothing left.

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <numeric>
+#include <optional>
 
 #include "worker/common_io.h"
 
@@ -100,12 +102,16 @@ uint64_t fault_mask(DataType type, const std::vector<Run>& runs, int64_t element
   return mask;
 }
 
+bool is_late_iteration(int64_t percent, int iteration) {
+  return percent <= 0 || (iteration + 1) * percent / 100 > iteration * percent / 100;
+}
+
 // Tests ask for a rank that dies, hangs or is late, in the middle of the timed operations.
-static void act_on_fault(const Seat& seat) {
+static void act_on_fault(const Seat& seat, int iteration) {
   if (!is_meant(seat)) return;
   if (seat.setup.fault == protocol::crash) std::abort();
   while (seat.setup.fault == protocol::hang) ::pause();
-  if (seat.setup.fault == protocol::slow) ::usleep(2000);
+  if (seat.setup.fault == protocol::slow && is_late_iteration(seat.setup.fault_element, iteration)) ::usleep(2000);
 }
 
 void warm_up(const Case& job, Transfer& transfer) {
@@ -117,10 +123,13 @@ void warm_up(const Case& job, Transfer& transfer) {
   transfer.barrier();
 }
 
-// One iteration: the operations of a group, and -z's waits. Returns the seconds of -z 3, which leaves the barrier out.
-static double run_iteration(const Case& job, bool in_place, int iteration, const Seat& seat, Transfer& transfer) {
+// One iteration: the operations of a group, and -z's waits. `start_mark`: set once the rank is there for it. Returns
+// the seconds of -z 3, which leaves the barrier out.
+static double run_iteration(const Case& job, bool in_place, int iteration, const Seat& seat, Transfer& transfer,
+                            std::optional<uint32_t> start_mark = std::nullopt) {
   const auto start = Clock::now();
-  if (seat.setup.fault > protocol::flip_element) act_on_fault(seat);
+  if (seat.setup.fault > protocol::flip_element) act_on_fault(seat, iteration);
+  if (start_mark) transfer.mark(*start_mark);
   if (job.aggregate > 1) transfer.begin_group();
   for (int i = 0; i < job.aggregate; ++i) {
     transfer.start(in_place,
@@ -192,45 +201,90 @@ static void check_placement(const Case& job, bool in_place, const Seat& seat, ui
   }
 }
 
-Sample sample_of(const std::vector<double>& times, const std::vector<uint32_t>& group_of) {
-  const size_t slowest = static_cast<size_t>(std::max_element(times.begin(), times.end()) - times.begin());
-  size_t first = slowest;
-  for (size_t rank = 0; rank < times.size(); ++rank) {
-    const bool together = group_of.empty() || group_of[rank] == group_of[slowest];
-    if (together && (times[rank] < times[first] || (times[rank] == times[first] && rank < first))) first = rank;
+// What the ranks of one group tell of an iteration, without max_seconds.
+static Sample sample_of_group(const std::vector<IterationTime>& times, const std::vector<uint32_t>& ranks) {
+  Sample sample;
+  double promptest = std::numeric_limits<double>::infinity();
+  uint32_t shortest = ranks.front(), longest = shortest;
+  for (const uint32_t rank : ranks) {
+    if (times[rank].own < times[shortest].own) shortest = rank;
+    if (times[rank].own > times[longest].own) longest = rank;
+    promptest = std::min(promptest, times[rank].whole - times[rank].own);
   }
-  return {times[slowest], times[first], static_cast<int32_t>(first), static_cast<int32_t>(slowest)};
+  sample.own_min_rank = static_cast<int32_t>(shortest);
+  sample.own_min_seconds = times[shortest].own;
+  sample.own_max_seconds = times[longest].own;
+  double most = (sample.own_max_seconds - sample.own_min_seconds) / 2;
+  const double short_enough = sample.own_min_seconds + most;
+  for (const uint32_t rank : ranks) {
+    const double lag = times[rank].whole - times[rank].own - promptest;
+    if (times[rank].own > short_enough || lag <= most) continue;
+    most = lag;
+    sample.late_rank = static_cast<int32_t>(rank);
+  }
+  return sample;
 }
 
-// A pass of its own: the marks would slow the classic one. Back to back like it (-z apart), so a rank's time of an
-// iteration holds its waiting for late peers: the least over ranks is the time from the last arrival.
+Sample sample_of(const std::vector<IterationTime>& times, const std::vector<uint32_t>& group_of) {
+  std::vector<std::vector<uint32_t>> groups(1);
+  uint32_t slowest = 0;
+  for (uint32_t rank = 0; rank < times.size(); ++rank) {
+    const uint32_t group = group_of.empty() ? 0 : group_of[rank];
+    if (group >= groups.size()) groups.resize(group + 1);
+    groups[group].push_back(rank);
+    if (times[rank].whole > times[slowest].whole) slowest = rank;
+  }
+  Sample sample;
+  for (const auto& ranks : groups) {
+    const Sample of_group = ranks.empty() ? Sample{} : sample_of_group(times, ranks);
+    const bool wider =
+        of_group.own_max_seconds - of_group.own_min_seconds > sample.own_max_seconds - sample.own_min_seconds;
+    if (&ranks == &groups.front() || wider) sample = of_group;
+  }
+  sample.max_seconds = times[slowest].whole;
+  sample.max_rank = static_cast<int32_t>(slowest);
+  return sample;
+}
+
+// Where the marks of an iteration stand. -z 3 leaves the barrier between two iterations out; else one begins where the
+// one before has ended.
+struct Marks {
+  uint32_t from, start, end;
+};
+static Marks marks_of(uint32_t iteration, bool apart) {
+  const uint32_t first = iteration * (apart ? 3 : 2);
+  return {first, first + 1, first + 2};
+}
+
+// A pass of its own: the marks would slow the classic one. Back to back like it (-z apart).
 static std::vector<Sample> sample_iterations(const Case& job, bool in_place, const Seat& seat, Transfer& transfer) {
   const auto count = static_cast<uint32_t>(job.iterations);
-  const bool paired = job.blocking == 3;  // leaves the barriers out
-  transfer.reserve_marks(paired ? 2 * count : count + 1);
+  const bool apart = job.blocking == 3;
+  Case bare = job;
+  if (apart) bare.blocking = 2;
+  transfer.reserve_marks(marks_of(count - 1, apart).end + 1);
   transfer.barrier();
   for (uint32_t i = 0; i < count; ++i) {
-    transfer.mark(paired ? 2 * i : i);
-    Case bare = job;
-    if (paired) bare.blocking = 2;
-    run_iteration(bare, in_place, static_cast<int>(i), seat, transfer);
-    if (paired) transfer.mark(2 * i + 1);
-    if (paired) transfer.barrier();
+    const Marks marks = marks_of(i, apart);
+    if (apart || i == 0) transfer.mark(marks.from);
+    run_iteration(bare, in_place, static_cast<int>(i), seat, transfer, marks.start);
+    transfer.mark(marks.end);
+    if (apart) transfer.barrier();
   }
-  if (!paired) transfer.mark(count);
   transfer.finish();
 
   std::vector<Sample> samples(count);
   const uint32_t ranks = seat.all_ranks();
-  const uint32_t chunk = std::max(1u, (1u << 17) / ranks);  // at most 1 MiB of all ranks' times
-  std::vector<double> mine(chunk), all(static_cast<size_t>(chunk) * ranks), times(ranks);
+  const uint32_t chunk = std::max(1u, (1u << 16) / ranks);  // at most 1 MiB of all ranks' times
+  std::vector<IterationTime> mine(chunk), all(static_cast<size_t>(chunk) * ranks), times(ranks);
   for (uint32_t from = 0; from < count; from += chunk) {
     const uint32_t now = std::min(chunk, count - from);
     for (uint32_t i = 0; i < now; ++i) {
-      const uint32_t mark = (from + i) * (paired ? 2 : 1);
-      mine[i] = transfer.seconds_between(mark, mark + 1) / job.aggregate;
+      const Marks marks = marks_of(from + i, apart);
+      mine[i] = {transfer.seconds_between(marks.from, marks.end) / job.aggregate,
+                 transfer.seconds_between(marks.start, marks.end) / job.aggregate};
     }
-    transfer.exchange(mine.data(), now * sizeof(double), all.data());
+    transfer.exchange(mine.data(), now * sizeof(IterationTime), all.data());
     for (uint32_t i = 0; i < now; ++i) {
       for (uint32_t rank = 0; rank < ranks; ++rank) times[rank] = all[static_cast<size_t>(rank) * now + i];
       samples[from + i] = sample_of(times, seat.group_of);

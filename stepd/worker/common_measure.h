@@ -42,7 +42,7 @@ class Transfer {
   virtual void launch_graph() = 0;
   virtual void drop_graph() = 0;
 
-  // Marks on the device's time line; seconds between marks i and i + 1, after finish().
+  // Marks on the device's time line; seconds between marks i and j, after finish().
   virtual void reserve_marks(uint32_t count) = 0;
   virtual void mark(uint32_t i) = 0;
   virtual double seconds_between(uint32_t i, uint32_t j) = 0;
@@ -71,8 +71,15 @@ Outcome measure(const Case& job, const Shape& shape, const Seat& seat, uint64_t 
 // Warm-up of one size as nccl-tests does it: out of place, one wait at the end.
 void warm_up(const Case& job, Transfer& transfer);
 
-// One iteration's times of all ranks, in rank order; `group_of` as in Seat.
-protocol::Sample sample_of(const std::vector<double>& times, const std::vector<uint32_t>& group_of);
+// One iteration's seconds on one rank: see protocol::Sample.
+struct IterationTime {
+  double whole = 0, own = 0;
+};
+// Of all ranks, in rank order; `group_of` as in Seat.
+protocol::Sample sample_of(const std::vector<IterationTime>& times, const std::vector<uint32_t>& group_of);
+
+// Whether iteration i of a rank that is late in `percent` of them is one of those: spread evenly.
+bool is_late_iteration(int64_t percent, int iteration);
 
 // Average::mean and its kin, over one number a rank.
 double reduce_over_ranks(int32_t average, const std::vector<double>& values);

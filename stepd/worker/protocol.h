@@ -9,7 +9,7 @@
 namespace nccltune::protocol {
 
 inline constexpr uint32_t kMagic = 0x4e544e31;  // "NTN1"
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 inline constexpr int kCommandFd = 3;  // worker reads
 inline constexpr int kReplyFd = 4;    // worker writes
 inline constexpr uint32_t kMaxPayload = 64u << 20;
@@ -75,16 +75,16 @@ enum class DataType : uint32_t {
 enum class Op : uint32_t { sum, prod, max, min, avg, mulsum, none };
 
 struct Setup {
-  int32_t device = 0;        // index into the visible devices
-  uint64_t max_bytes = 0;    // largest message; 0: not known yet
-  int32_t registration = 0;  // nccl-tests -R: 0, 1 local, 2 symmetric windows
-  int32_t check = 1;         // buffers for verification are needed
-  uint32_t unalign = 0;      // nccl-tests -u
-  int32_t null_stream = 0;   // nccl-tests -y
-  int32_t memory = 0;        // nccl-tests -M: tell CaseResult::device_bytes
-  uint32_t fault = 0;        // for tests only: see Fault
-  int32_t fault_rank = -1;   // or kAnyRank
-  int64_t fault_element = 0;
+  int32_t device = 0;         // index into the visible devices
+  uint64_t max_bytes = 0;     // largest message; 0: not known yet
+  int32_t registration = 0;   // nccl-tests -R: 0, 1 local, 2 symmetric windows
+  int32_t check = 1;          // buffers for verification are needed
+  uint32_t unalign = 0;       // nccl-tests -u
+  int32_t null_stream = 0;    // nccl-tests -y
+  int32_t memory = 0;         // nccl-tests -M: tell CaseResult::device_bytes
+  uint32_t fault = 0;         // for tests only: see Fault
+  int32_t fault_rank = -1;    // or kAnyRank
+  int64_t fault_element = 0;  // for `slow`: percent of the iterations; 0: all
 };
 
 inline constexpr int32_t kAnyRank = -2;  // this worker, whatever its rank
@@ -188,12 +188,17 @@ struct CaseResult {
   uint32_t groups = 0;        // GroupTime that follow for each placement; 0: not split
 };
 
-// Where ranks are split, max is over all and min over the ranks of that one's group: who comes late is late for its
-// group.
-
+// One iteration. The whole of it lasts from the end of the one before to its own end; the operation alone from the
+// rank's own start of it, so that waiting for late peers is in it and being late is not: the late rank has the
+// shortest. Where ranks are split, max is over all; the others are of the group with the largest difference between
+// own_max and own_min, for who comes late is late for its group.
 struct Sample {
-  double max_seconds = 0, min_seconds = 0;
-  int32_t min_rank = 0, max_rank = 0;
+  double max_seconds = 0;                           // of the whole, over ranks
+  double own_max_seconds = 0, own_min_seconds = 0;  // of the operation alone, over ranks
+  int32_t max_rank = 0, own_min_rank = 0;
+  // The rank that the others waited for: between two operations it spent more than half of own_max - own_min longer
+  // than the promptest. -1: none; operations such as broadcast end earlier on some ranks, with nobody late.
+  int32_t late_rank = -1;
 };
 
 struct GroupTime {

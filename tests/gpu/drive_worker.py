@@ -47,7 +47,8 @@ Placement = struct("Placement", ("ran", c_int32), ("checked", c_int32), ("second
                    ("wrong", c_int64), ("bad_ranks", c_int32), ("first", Wrong), ("samples", c_uint32), ("cpu_seconds", c_double))
 CaseResult = struct("CaseResult", ("bytes", c_uint64), ("elements", c_uint64), ("out_of_place", Placement), ("in_place", Placement),
                     ("device_bytes", c_uint64), ("groups", c_uint32))
-Sample = struct("Sample", ("max_seconds", c_double), ("min_seconds", c_double), ("min_rank", c_int32), ("max_rank", c_int32))
+Sample = struct("Sample", ("max_seconds", c_double), ("own_max_seconds", c_double), ("own_min_seconds", c_double),
+                ("max_rank", c_int32), ("own_min_rank", c_int32), ("late_rank", c_int32))
 GroupTime = struct("GroupTime", ("seconds", c_double), ("wrong", c_int64))
 StoreReply = struct("StoreReply", ("found", c_int32), ("length", c_uint32))
 Failure = struct("Failure", ("kind", c_uint32), ("text", c_char * 400), ("remedy", c_char * 200))

@@ -91,6 +91,36 @@ test_wrong_data_is_found_and_named() {
   has "$(cat out stderr)" 'rank 1.*5'
 }
 
+# late FILE EXPRESSION: over `halves`, the figures of each placement's iterations.
+late() { python3 -c 'import json,sys; halves = [r[p]["iterations"] for r in json.load(open(sys.argv[1]))["rows"] for p in ("out_of_place", "in_place")]
+print(eval(sys.argv[2]))' "$@"; }
+
+# Its host comes to 60 % of the iterations 2 ms later than the others.
+test_a_late_rank_is_named() {
+  need_bench
+  timeout 60 srun -N2 --ntasks-per-node=2 --mpi=pmix nccl-tune bench -b 4K -e 4K -n 100 --inject-fault slow:2:60 \
+    --json late.json >out 2>stderr || fail "exit status $?: $(cat out stderr)"
+  has "$(cat out)" "^# rank 2 \($n2\) comes late in [0-9]+ % of the iterations of 2 of 2 measurements; the others wait for it, [0-9]+ us"
+  has "$(cat out)" '^# +4 KiB +float +sum +out .* 2$'
+  want "late ranks" "[2, 2]" "$(late late.json '[h["late_rank"] for h in halves]')"
+  # Of a busy host; what is planted is 60 % and 2,000 us.
+  want "share, wait and skew" True "$(late late.json 'all(0.2 < h["late_share"] < 0.8 and 1000 < h["late_wait_us"] < 20000 and 1000 < h["arrival_skew_us"] < 20000 for h in halves)')"
+}
+
+# The root of a broadcast is done first, and nobody waits for it. A busy host can make a rank late, not three times the
+# same.
+test_nobody_late_names_nobody() {
+  need_bench
+  local named=''
+  for _ in 1 2 3; do
+    timeout 60 srun -N2 --ntasks-per-node=2 --mpi=pmix nccl-tune bench broadcast -b 4K -e 4K -n 100 >out 2>stderr ||
+      fail "exit status $?: $(cat out stderr)"
+    named+=$(sed -n 's/^# \(rank [0-9]*\) .*comes late.*/\1/p' out)$'\n'
+    [ -n "$(tail -n 1 <<<"${named%$'\n'}")" ] || return 0
+  done
+  [ "$(sort -u <<<"${named%$'\n'}" | wc -l)" -gt 1 ] || fail "named each time: $named"
+}
+
 # A worker that does what the variant's MANNER says before, or in the middle of, the real one's work.
 make_moody_worker() {
   mkdir -p moody

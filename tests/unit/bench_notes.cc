@@ -55,6 +55,28 @@ TEST(BenchNotes, LimitOfTheHcas) {
   EXPECT_THAT(describe_limit(info_of_run(16, 2), {row_of(1, 1)}, 0), IsEmpty()) << "the rate is not known";
 }
 
+TEST(BenchNotes, TheLateRankIsNamedWithHostAndGpu) {
+  RunInfo info = info_of_run(4, 2);
+  info.devices[2].bdf = "0000:3b:00.0";
+  std::vector<Row> rows{row_of(1024, 1e-5), row_of(2048, 1e-5)};
+  for (Row& row : rows)
+    for (Half* half : {&row.out, &row.in}) {
+      half->summary.count = 20;
+      half->summary.p50 = half->summary.skew = 1e-3;
+    }
+  const auto told = [&] { return join(describe_times(info, rows), "\n"); };
+  EXPECT_THAT(told(), Not(HasSubstr("comes late")));
+  EXPECT_THAT(told(), HasSubstr(" 1000.00     -")) << "no rank in the column";
+  const auto late = [](Half& half, int rank) {
+    half.summary.late_rank = rank, half.summary.late_share = 0.6, half.summary.late_wait = 2e-3;
+  };
+  late(rows[0].out, 2), late(rows[0].in, 2);
+  EXPECT_THAT(told(), Not(HasSubstr("comes late in"))) << "half of the measurements are no habit";
+  late(rows[1].out, 2), late(rows[1].in, 1);
+  EXPECT_THAT(told(), HasSubstr("rank 2 (n1, GPU 0000:3b:00.0) comes late in 60 % of the iterations of 3 of 4 "
+                                "measurements; the others wait for it, 2000 us in the median"));
+}
+
 TEST(BenchNotes, GroupsAreToldAtTheLargestSizeWithTheSlowOnesMarked) {
   RunInfo info = info_of_run(8, 4);
   info.options.split = parse_split("node");

@@ -288,7 +288,7 @@ TEST(BenchStatistics, LeadingTimesThatHaveNotSettledAreLeftOut) {
 
 TEST(BenchStatistics, SummaryCountsWhatSettlingLeavesOut) {
   std::vector<protocol::Sample> samples;
-  for (const double time : warming(100, 10)) samples.push_back({time, time, 0, 0});
+  for (const double time : warming(100, 10)) samples.push_back({time, time, time});
   const Summary trimmed = summarise(samples, 0, 1), whole = summarise(samples, 0, 1, false);
   EXPECT_EQ(trimmed.settling, 10u);
   EXPECT_EQ(trimmed.count, 90u);
@@ -303,12 +303,14 @@ TEST(BenchStatistics, SummaryNamesTheLateRank) {
   std::vector<protocol::Sample> samples;
   for (int i = 0; i < 30; ++i) {
     const double slow = i < 10 ? 0 : i < 20 ? 1e-6 : 5e-6;
-    samples.push_back({100e-6 + slow, 40e-6, i % 3 ? 5 : 2, 0});
+    samples.push_back({100e-6 + slow, 100e-6, 40e-6, 0, 5, i % 3 ? 5 : 2});
   }
   const Summary s = summarise(samples, 0, 8);
   EXPECT_EQ(s.count, 30u);
   EXPECT_EQ(s.late_rank, 5);
   EXPECT_NEAR(s.late_share, 20.0 / 30, 1e-9);
+  EXPECT_NEAR(s.late_wait, 60e-6, 1e-12);
+  EXPECT_NEAR(s.skew, 60e-6, 1e-12);
   EXPECT_NEAR(s.network, 40e-6, 1e-12);
   EXPECT_NEAR(s.drift, 0.05, 1e-9);
   EXPECT_TRUE(s.drifts());
@@ -316,6 +318,42 @@ TEST(BenchStatistics, SummaryNamesTheLateRank) {
   EXPECT_FALSE(s.p99);
   EXPECT_EQ(summarise(samples, 30, 8).count, 0u);
   EXPECT_EQ(summarise(samples, 0, 1).late_rank, -1);
+}
+
+// `waits` and who was waited for, one an iteration of 100 us.
+Summary of_waits(const std::vector<std::pair<double, int>>& waits, int ranks) {
+  std::vector<protocol::Sample> samples;
+  for (const auto& [wait, late] : waits) samples.push_back({100e-6, 40e-6 + wait, 40e-6, 0, 0, late});
+  return summarise(samples, 0, ranks);
+}
+
+TEST(BenchStatistics, NobodyIsLateByChance) {
+  std::vector<std::pair<double, int>> waits;
+  uint64_t draw = 1;
+  for (int i = 0; i < 200; ++i) {
+    draw = draw * 6364136223846793005u + 1442695040888963407u;
+    waits.emplace_back(30e-6, static_cast<int>((draw >> 33) % 4));
+  }
+  EXPECT_EQ(of_waits(waits, 4).late_rank, -1);
+  for (auto& [wait, late] : waits) late = 3, wait = 4e-6;  // a wait that counts for nothing
+  EXPECT_EQ(of_waits(waits, 4).late_rank, -1);
+  for (auto& [wait, late] : waits) late = -1, wait = 30e-6;  // nobody's fault
+  const Summary s = of_waits(waits, 4);
+  EXPECT_EQ(s.late_rank, -1);
+  EXPECT_EQ(s.late_share, 0);
+  EXPECT_NEAR(s.skew, 30e-6, 1e-12);
+}
+
+TEST(BenchStatistics, ARankThatIsLateNowAndThenIsNamed) {
+  std::vector<std::pair<double, int>> waits(20, {1e-6, -1});
+  for (const int i : {3, 8, 15, 19}) waits[static_cast<size_t>(i)] = {500e-6, 6};
+  const Summary s = of_waits(waits, 8);
+  EXPECT_EQ(s.late_rank, 6);
+  EXPECT_NEAR(s.late_share, 0.2, 1e-9);
+  EXPECT_NEAR(s.late_wait, 500e-6, 1e-12);
+  EXPECT_NEAR(s.skew, 1e-6, 1e-12);
+  waits[8] = waits[3] = {1e-6, -1};  // twice is no habit
+  EXPECT_EQ(of_waits(waits, 8).late_rank, -1);
 }
 
 }  // namespace

@@ -235,7 +235,8 @@ class Files : public testing::Test {
 
 TEST_F(Files, JsonIsADocumentAfterEveryRow) {
   Measured run = all_reduce(1);
-  run.rows[0].out.samples = {{2e-6, 1e-6, 3, 0}, {4e-6, 2e-6, 3, 1}};
+  run.rows[0].out.samples = {
+      {20e-6, 20e-6, 10e-6, 0, 3, 3}, {40e-6, 40e-6, 20e-6, 1, 3, 3}, {9e-6, 9e-6, 1e-6, 0, 3, 3}};
   run.rows[0].out.summary = summarise(run.rows[0].out.samples, 0, 8);
   run.rows[1].in.wrong = 5;
   run.rows[1].in.wrong_rank = 2;

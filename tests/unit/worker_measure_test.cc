@@ -34,7 +34,7 @@ class Recorder : public Transfer {
   void drop_graph() override { steps.push_back("drop"); }
   void reserve_marks(uint32_t count) override { marks = count; }
   void mark(uint32_t i) override { steps.push_back("mark" + std::to_string(i)); }
-  double seconds_between(uint32_t i, uint32_t) override { return 1e-6 * (i + 1); }
+  double seconds_between(uint32_t i, uint32_t j) override { return 1e-6 * (i + 100 * j); }
   Findings check(bool in_place, uint64_t) override {
     steps.push_back("check");
     return in_place ? bad : Findings{};
@@ -119,12 +119,27 @@ TEST_F(Measure, AGraphIsRecordedOnceAndLaunched) {
 TEST_F(Measure, SamplesTakeAPassOfTheirOwn) {
   job_.per_iteration = 1;
   const Outcome outcome = run();
+  // An iteration's whole lasts from the mark at the end of the one before; its own mark stands right before it.
   EXPECT_THAT(first_half(), ElementsAre("out0", "finish", "barrier", "out0", "out1", "finish", "barrier", "mark0",
-                                        "out0", "mark1", "out1", "mark2", "finish"));
+                                        "mark1", "out0", "mark2", "mark3", "out1", "mark4", "finish"));
+  EXPECT_EQ(recorder_.marks, 5u);
   ASSERT_EQ(outcome.samples.size(), 4u);
   EXPECT_EQ(outcome.result.out_of_place.samples, 2u);
-  EXPECT_DOUBLE_EQ(outcome.samples[1].max_seconds, 2e-6);
-  EXPECT_EQ(outcome.samples[1].min_rank, 0);
+  EXPECT_DOUBLE_EQ(outcome.samples[1].max_seconds, 402e-6);
+  EXPECT_DOUBLE_EQ(outcome.samples[1].own_min_seconds, 403e-6);
+  EXPECT_EQ(outcome.samples[1].own_min_rank, 0);
+}
+
+TEST_F(Measure, SamplesOfBlockingThreeLeaveTheBarrierOut) {
+  job_.per_iteration = 1;
+  job_.blocking = 3;
+  const Outcome outcome = run();
+  const auto steps = first_half();
+  EXPECT_THAT(std::vector(steps.end() - 10, steps.end()),
+              ElementsAre("mark1", "out0", "finish", "mark2", "barrier", "mark3", "mark4", "out1", "finish", "mark5"));
+  EXPECT_EQ(recorder_.marks, 6u);
+  EXPECT_DOUBLE_EQ(outcome.samples[1].max_seconds, 503e-6);
+  EXPECT_DOUBLE_EQ(outcome.samples[1].own_min_seconds, 504e-6);
 }
 
 TEST_F(Measure, ChecksAfterTimingWithFreshDataAndStopsAtTheFirstWrong) {
@@ -208,6 +223,16 @@ TEST(MeasureParts, FaultsCountFromEitherEnd) {
   EXPECT_EQ(fault_element(seat, {}), -1);
   seat.rank = 0;
   EXPECT_EQ(fault_element(seat, runs), -1);
+}
+
+TEST(MeasureParts, LatenessIsSpreadOverTheIterations) {
+  for (const auto& [percent, times] : {std::pair(0, 20), {100, 20}, {60, 12}, {50, 10}, {5, 1}}) {
+    int late = 0;
+    for (int i = 0; i < 20; ++i) late += is_late_iteration(percent, i);
+    EXPECT_EQ(late, times) << percent << " %";
+  }
+  EXPECT_FALSE(is_late_iteration(50, 0));
+  EXPECT_TRUE(is_late_iteration(50, 1));
 }
 
 TEST(MeasureParts, InsaneCasesAreRefused) {

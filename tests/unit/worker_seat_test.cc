@@ -61,22 +61,55 @@ TEST(Seat, NonsenseIsRefused) {
   EXPECT_THROW(membership(rank_of(0, 2, 2), {-1, 1}, ""), Failed);
 }
 
-TEST(Seat, TheLateRankIsOneOfTheSlowestGroup) {
-  // Rank 3 is the slowest; in its group, rank 1 waited least. Rank 0 is quicker still, and of another group.
-  const auto split = sample_of({1, 3, 2, 5}, {0, 1, 0, 1});
-  EXPECT_EQ(split.max_rank, 3);
-  EXPECT_EQ(split.max_seconds, 5);
-  EXPECT_EQ(split.min_rank, 1);
-  EXPECT_EQ(split.min_seconds, 3);
-  const auto whole = sample_of({1, 3, 2, 5}, {});
-  EXPECT_EQ(whole.min_rank, 0);
-  EXPECT_EQ(whole.max_rank, 3);
+// `lags`: how long each rank took from the end of one operation to the start of the next.
+protocol::Sample sample(const std::vector<double>& own, const std::vector<double>& lags,
+                        const std::vector<uint32_t>& group_of = {}) {
+  std::vector<IterationTime> times;
+  for (size_t rank = 0; rank < own.size(); ++rank) times.push_back({own[rank] + lags[rank], own[rank]});
+  return sample_of(times, group_of);
 }
 
-TEST(Seat, OfEqualTimesTheFirstRankCounts) {
-  const auto sample = sample_of({2, 2, 2}, {});
-  EXPECT_EQ(sample.min_rank, 0);
-  EXPECT_EQ(sample.max_rank, 0);
+TEST(Sample, TheLateRankHasTheShortestTimeOfItsOwn) {
+  const auto late = sample({5, 5.1, 3, 5}, {0, 0, 2, 0});
+  EXPECT_EQ(late.late_rank, 2);
+  EXPECT_EQ(late.own_min_rank, 2);
+  EXPECT_EQ(late.own_min_seconds, 3);
+  EXPECT_EQ(late.own_max_seconds, 5.1);
+  EXPECT_EQ(late.max_rank, 1);
+  EXPECT_EQ(late.max_seconds, 5.1);
+}
+
+TEST(Sample, OfTwoLateRanksTheLaterCounts) { EXPECT_EQ(sample({5, 4, 3, 5}, {0, 1, 2, 0}).late_rank, 2); }
+
+// The root of a broadcast is done when its data are on their way, and nobody waited for it.
+TEST(Sample, WhoEndsEarlyIsNotLate) {
+  const auto early = sample({1, 5, 5, 5}, {0.1, 0, 0, 0.1});
+  EXPECT_EQ(early.late_rank, -1);
+  EXPECT_EQ(early.own_min_rank, 0);
+}
+
+// All begin late alike: the host does not keep up with the device.
+TEST(Sample, WhatAllHaveIsNoLateness) { EXPECT_EQ(sample({5, 5, 4, 5}, {9, 9, 9, 9}).late_rank, -1); }
+
+// A rank that begins late while nobody waits keeps nobody from anything.
+TEST(Sample, LateAndStillWaitingIsNotLate) { EXPECT_EQ(sample({3, 5, 5, 5}, {0, 0, 2, 0}).late_rank, -1); }
+
+TEST(Sample, TheLateRankIsOneOfTheGroupThatWaits) {
+  // Groups 0 and 1 take turns. Rank 0's is slow, with nobody late; in the other, rank 3 keeps rank 1 waiting.
+  const auto split = sample({9, 3, 8.9, 1}, {0, 0, 0, 2}, {0, 1, 0, 1});
+  EXPECT_EQ(split.max_rank, 0);
+  EXPECT_EQ(split.max_seconds, 9);
+  EXPECT_EQ(split.late_rank, 3);
+  EXPECT_EQ(split.own_min_rank, 3);
+  EXPECT_EQ(split.own_min_seconds, 1);
+  EXPECT_EQ(split.own_max_seconds, 3);
+}
+
+TEST(Sample, OfEqualTimesTheFirstRankCounts) {
+  const auto equal = sample({2, 2, 2}, {0, 0, 0});
+  EXPECT_EQ(equal.own_min_rank, 0);
+  EXPECT_EQ(equal.max_rank, 0);
+  EXPECT_EQ(equal.late_rank, -1);
 }
 
 }  // namespace

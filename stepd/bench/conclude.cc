@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include "bench/data_path.h"
 #include "bench/expected.h"
@@ -25,6 +27,7 @@ namespace {
 enum Exit { ok = 0, below = 1, usage = 2, cannot_run = 3, wrong_data = 4, rank_died = 5 };
 
 constexpr const char* kEndKey = "end";
+constexpr double kDeputyPause = 0.5;  // seconds for a node's daemon to pass a task's last lines on
 
 void say(const std::string& text) { std::fprintf(stderr, "nccl-tune: %s\n", text.c_str()); }
 
@@ -114,7 +117,11 @@ void Session::tell_trouble(const Fault& fault, Ending& ending) {
   // Without its keeper this process is nobody's: what the launcher ends does not include it.
   if (fault.kind == Fault::Kind::orphaned || wait_for_release(world_, kDoneKey)) return;
   lost_ = true;
-  for (const std::string& line : speak_for_rank_0(world_, state, options_.workers())) say(line);
+  lines = speak_for_rank_0(world_, state, options_.workers());
+  for (const std::string& line : lines) say(line);
+  // The step ends with the first that aborts it: the deputy, once it has spoken, and its words are on their way. The
+  // others are ended with it, or go when it should have been long done.
+  std::this_thread::sleep_for(std::chrono::duration<double>(lines.empty() ? kReportSeconds : kDeputyPause));
 }
 
 void Session::judge_rows(Ending& ending) const {

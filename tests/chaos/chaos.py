@@ -102,8 +102,9 @@ class Run:
         # Beside the working folder: that may be full.
         self.stderr, self.stdout = Path(f"{streams}.err"), Path(f"{streams}.txt")
         with open(self.stdout, "wb") as out, open(self.stderr, "wb") as err:
-            self.srun = subprocess.Popen(command, cwd=folder, stdout=out, stderr=err,
-                                         stdin=subprocess.DEVNULL)
+            # The workers pause in each operation: what is tested is no matter of this host's CPUs.
+            self.srun = subprocess.Popen(command, cwd=folder, stdout=out, stderr=err, stdin=subprocess.DEVNULL,
+                                         env={**os.environ, "HOST_WORKER_SLOW_US": "3000"})
         self.began, self.job = time.monotonic(), None
 
     def wait_for(self, what, seconds=30):
@@ -265,7 +266,7 @@ FAULTS = [
     Fault("task SIGKILL", BOUND_HANG, send_signal(signal.SIGKILL, "keeper"), victim="other", named_by="srun",
           status=(5, 137)),
     Fault("node cut off", BOUND_NODE, cut, mend=heal, victim="other", moments=("run",), status=(5, 137)),
-    Fault("rank 0's node cut off", BOUND_NODE, cut, mend=heal, victim="zero", moments=("run",),
+    Fault("rank 0's node cut off", BOUND_NODE, cut, mend=heal, victim="zero", word="no answer", moments=("run",),
           status=(1, 5, 137, 143)),
     Fault("node lossy, worker SIGKILL", BOUND_DEATH, lossy_and_killed, mend=heal, word="killed by SIGKILL",
           moments=("run",)),

@@ -9,9 +9,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "bench/alarm.h"
+#include "bench/pairs_exchange.h"
 #include "bench/report_json.h"
 #include "bench/report_text.h"
 #include "bench/sink.h"
@@ -24,6 +26,8 @@ namespace {
 
 constexpr int kStatus = 5;             // as for any rank that died
 constexpr double kUnknownReport = 10;  // seconds for the others, where no key says when they are done
+constexpr double kMostFarewell = 600;  // seconds for all tasks to end what they are at
+constexpr double kMostSilence = 120;   // seconds; a server may hang for a while with a node that is gone
 
 void say(const std::string& text) { std::fprintf(stderr, "nccl-tune: %s\n", text.c_str()); }
 
@@ -88,6 +92,54 @@ void tell_rank_0(World& world, const Slate& slate, const std::string& state, con
   if (!wait_for_release(world, done)) say(cause);
 }
 
+// Puts `text` after the last whole line.
+bool end_lines(const std::string& path, const std::string& text) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  struct stat file;
+  if (fd < 0) return false;
+  Sink sink(fd, path);
+  if (fstat(fd, &file) != 0) return false;
+  off_t end = file.st_size;
+  for (char last = 0; end > 0 && pread(fd, &last, 1, end - 1) == 1 && last != '\n';) --end;
+  sink.write_at(end, text);
+  return !sink.broken();
+}
+
+// Until a task has put the key, or its server has answered nothing for a while.
+void wait_for_word(World& world, int task, const std::string& key, Deadline deadline) {
+  for (auto heard_of = Clock::now(); seconds_since(heard_of) < kMostSilence && !passed(deadline);) {
+    const auto began = Clock::now();
+    const auto text = world.get(task, key, Clock::now());
+    if (text && *text) return;
+    if (seconds_since(began) < PairsExchange::kSlowAnswer) heard_of = Clock::now();
+    std::this_thread::sleep_for(std::chrono::duration<double>(kKeeperPause));
+  }
+}
+
+// The others go on without this task: it stays until rank 0 needs nobody any more, and in rank 0's place until they are
+// done, here and on the other nodes. They wait for its word, for a node whose tasks have ended answers nobody.
+void stay(World& world, const Slate& slate) {
+  const std::string done = slate.read(Slate::done), farewell = slate.read(Slate::farewell);
+  if (world.place().rank != 0) return wait_for_word(world, 0, done, Deadline::max());
+  const Deadline deadline = in_seconds(kMostFarewell);
+  for (int task = 1; task < world.place().size; ++task) {
+    const Seat seat = world.seat_of(task);
+    if (seat.local_rank == 0 || seat.node == world.place().node) wait_for_word(world, task, farewell, deadline);
+  }
+  if (!world.put(done, "1")) world.commit();
+  std::this_thread::sleep_for(std::chrono::duration<double>(2 * kKeeperPause));
+}
+
+void tell_who_waits(World& world, const Slate& slate, const std::string& cause) {
+  for (const std::string& key : split(slate.read(Slate::owed), '\n'))
+    if (!key.empty()) world.put(key, kLostMark + cause);
+  world.commit();
+  say(cause);
+  const std::string journal = slate.read(Slate::journal);
+  if (!journal.empty() && !end_journal(journal, cause)) say(journal + ": cannot be ended");
+  stay(world, slate);
+}
+
 }  // namespace
 
 std::string state_of_lost_task(const std::string& state, const std::string& cause) {
@@ -99,18 +151,18 @@ std::string state_of_lost_task(const std::string& state, const std::string& caus
 }
 
 bool end_table(const std::string& path, const std::vector<std::string>& lines) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  struct stat file;
-  if (fd < 0) return false;
-  Sink sink(fd, path);
-  if (fstat(fd, &file) != 0) return false;
-  char last[4096];  // longer than any row
-  const off_t from = std::max<off_t>(0, file.st_size - static_cast<off_t>(sizeof last));
-  const ssize_t n = pread(fd, last, sizeof last, from);
-  if (n < 0) return false;
-  const size_t end = std::string_view(last, n).rfind('\n');
-  sink.write_at(from + (end == std::string_view::npos ? n : end + 1), trouble_text(lines));
-  return !sink.broken();
+  return end_lines(path, trouble_text(lines));
+}
+
+bool end_journal(const std::string& path, const std::string& trouble) {
+  const nlohmann::ordered_json end = {
+      {"kind", "end"}, {"complete", false}, {"trouble", trouble}, {"exit_status", kStatus}};
+  return end_lines(path, end.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+std::optional<std::string> cause_of_loss(const std::string& text) {
+  if (!text.starts_with(kLostMark)) return std::nullopt;
+  return text.substr(sizeof kLostMark - 1);
 }
 
 int tell_in_its_place(const Variables& environment, const Slate& slate, const std::string& trouble, double timeout) {
@@ -132,7 +184,9 @@ int tell_in_its_place(const Variables& environment, const Slate& slate, const st
     if (!key.empty()) world.put(key, kLostMark + cause);
   world.commit();
   const std::string lost = state_of_lost_task(state, cause);
-  if (world.place().rank == 0)
+  if (!slate.read(Slate::owed).empty())
+    tell_who_waits(world, slate, cause);
+  else if (world.place().rank == 0)
     tell_as_rank_0(world, slate, dead, lost);
   else
     tell_rank_0(world, slate, lost, cause);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/pairs_run.h"
 
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
+#include <chrono>
 #include <cstdio>
 #include <set>
+#include <thread>
 
 #include "bench/hostlist.h"
+#include "bench/obituary.h"
+#include "bench/step.h"
 #include "bench/text.h"
-
-extern char** environ;
 
 namespace nccltune::bench {
 namespace {
@@ -30,6 +30,8 @@ std::string node_card_key() { return "pairs.node"; }
 std::string plan_key(int round) { return print("pairs.plan.%d", round); }
 std::string report_key(int round) { return print("pairs.report.%d", round); }
 std::string node_report_key(int round) { return print("pairs.node.%d", round); }
+constexpr const char* kByeKey = "pairs.bye";
+constexpr const char* kLeftKey = "pairs.left";
 
 RoundPlan end_of(int status, std::string text) {
   RoundPlan plan;
@@ -72,17 +74,53 @@ void PairsTask::show_progress(const std::string& text) {
   std::fprintf(stderr, "\r%s\033[K", text.c_str());
 }
 
+std::vector<int> PairsTask::others_of_node() const {
+  std::vector<int> others = exchange_.tasks_of(exchange_.node());
+  std::erase_if(others, [&](int task) { return task == world_.place().rank || lost_tasks_.contains(task); });
+  return others;
+}
+
+std::vector<RailReport> PairsTask::reports_of_lost(int task, const std::string& why) const {
+  const std::vector<int>& tasks = exchange_.tasks_of(exchange_.node());
+  const auto at = static_cast<int>(std::find(tasks.begin(), tasks.end(), task) - tasks.begin());
+  std::vector<RailReport> reports;
+  for (int i = 0; i < options_.gpus; ++i)
+    reports.push_back({at * options_.gpus + i, 0, RailReport::Blame::died, false, why});
+  return reports;
+}
+
+void PairsTask::owe(int round) {
+  std::vector<std::string> keys{plan_key(round + 1)};
+  if (round < 0)
+    keys.push_back(exchange_.leads() ? node_card_key() : card_key());
+  else
+    keys.push_back(exchange_.leads() ? node_report_key(round) : report_key(round));
+  for (int i = 0; round >= 0 && i < options_.gpus; ++i)
+    keys.push_back(over_key(round, exchange_.local_rank() * options_.gpus + i));
+  world_.slate().write(Slate::owed, join(keys, "\n"));
+}
+
 // The first task of a node: gathers the words of its tasks and passes them on as one.
 void PairsTask::lead(int round, const std::string& own, Deadline deadline) {
-  std::vector<int> others = exchange_.tasks_of(exchange_.node());
-  std::erase(others, world_.place().rank);
   std::string text = own;
-  for (auto& word : exchange_.gather(others, report_key(round), deadline))
-    if (word) text += *word;
+  for (const auto& [task, why] : lost_tasks_) text += pack(reports_of_lost(task, why));
+  const std::vector<int> others = others_of_node();
+  const auto words = exchange_.gather(others, report_key(round), deadline);
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (!words[i]) continue;
+    const auto why = cause_of_loss(*words[i]);
+    text += why ? pack(reports_of_lost(others[i], *why)) : *words[i];
+    if (why) lost_tasks_.emplace(others[i], *why);
+  }
   if (const auto error = exchange_.tell(node_report_key(round), text)) say(error->text());
 }
 
 int PairsTask::run() {
+  world_.slate().write(Slate::place,
+                       print("%d\t%d\t%s", world_.place().rank * options_.gpus, options_.gpus, own_name().c_str()));
+  world_.slate().write(Slate::done, kLeftKey);
+  world_.slate().write(Slate::farewell, kByeKey);
+  owe(-1);
   // A task that has told anything answers "not yet" at once, one that has not is waited for.
   if (const auto error = exchange_.tell("pairs.hello", "1")) return say(error->text()), cannot_run;
   const std::string uneven = exchange_.unevenness();
@@ -99,11 +137,13 @@ int PairsTask::run() {
   const Deadline cards_due = in_seconds(options_.timeout + kSlack);
   std::string text;
   if (exchange_.leads()) {
-    std::vector<int> others = exchange_.tasks_of(exchange_.node());
-    std::erase(others, world_.place().rank);
-    for (const auto& word : exchange_.gather(others, card_key(), cards_due))
-      if (const auto other = word ? unpack_card(*word) : std::nullopt)
+    const std::vector<int> others = others_of_node();
+    const auto words = exchange_.gather(others, card_key(), cards_due);
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (const auto why = words[i] ? cause_of_loss(*words[i]) : std::nullopt) lost_tasks_.emplace(others[i], *why);
+      if (const auto other = words[i] ? unpack_card(*words[i]) : std::nullopt)
         card.rails.insert(card.rails.end(), other->rails.begin(), other->rails.end());
+    }
     exchange_.tell(node_card_key(), pack(card));
   } else {
     exchange_.tell(card_key(), pack(card));
@@ -112,6 +152,7 @@ int PairsTask::run() {
 
   int status = ended_early;
   for (int round = 0;; ++round) {
+    owe(round);
     RoundPlan plan;
     if (reports()) {
       plan = text.empty() ? decide(round) : end_of(usage, text);
@@ -138,19 +179,22 @@ int PairsTask::run() {
 
 // What rank 0 told last is only to be had while its server runs: it leaves after the others, but waits for nobody long.
 void PairsTask::part() {
+  exchange_.tell(kByeKey, "1");
   if (!exchange_.leads()) return;
-  exchange_.tell("pairs.bye", "1");
   if (!reports()) {
-    exchange_.hear(0, "pairs.left", in_seconds(kPartingSeconds));
+    exchange_.hear(0, kLeftKey, in_seconds(kPartingSeconds));
     return;
   }
   std::vector<int> leaders = exchange_.leaders();
   std::erase(leaders, world_.place().rank);
   for (size_t i = 0; i < order_.size(); ++i)
     if (search_ && search_->lost(static_cast<int>(i))) std::erase(leaders, exchange_.tasks_of(order_[i]).front());
-  exchange_.gather(leaders, "pairs.bye", in_seconds(kPartingSeconds));
-  exchange_.tell("pairs.left", "1");
+  exchange_.gather(leaders, kByeKey, in_seconds(kPartingSeconds));
+  exchange_.tell(kLeftKey, "1");
   exchange_.linger();
+  // Keepers of lost tasks ask more seldom.
+  if (search_ && pairs_status(*search_) == bad)
+    std::this_thread::sleep_for(std::chrono::duration<double>(2 * kKeeperPause));
 }
 
 RoundPlan PairsTask::hear_plan(int round, double seconds) {
@@ -162,6 +206,9 @@ RoundPlan PairsTask::hear_plan(int round, double seconds) {
     text = pack(end_of(ended_early, "rank 0 is gone"), std::nullopt);
   }
   if (exchange_.leads()) exchange_.tell(plan_key(round), *text);
+  // The task that this one hears from is gone, and its keeper has said why. Without rank 0 the search is over; without
+  // the first task of a node it goes on elsewhere, and a status that ends the step would stop it.
+  if (cause_of_loss(*text)) return end_of(exchange_.leads() ? static_cast<int>(ended_early) : static_cast<int>(ok), "");
   auto plan = unpack_plan(*text, exchange_.nodes());
   return plan ? std::move(*plan) : end_of(ended_early, "");
 }
@@ -190,12 +237,15 @@ std::string PairsTask::meet_nodes() {
   for (int node = 0; node < nodes; ++node) {
     const auto at = static_cast<size_t>(node);
     auto card = texts[at] ? unpack_card(*texts[at]) : std::nullopt;
+    const auto why = texts[at] ? cause_of_loss(*texts[at]) : std::nullopt;
     if (card) {
       cards[at] = std::move(*card);
       if (cards[at].options != options_.shared_text) other_options.push_back(cards[at].name);
     } else {
       cards[at].name = names.empty() ? print("node%d", node) : names[at];
-      early_lost_[node] = texts[at] ? "its nccl-tune is of another version" : "no answer from its tasks at the start";
+      early_lost_[node] = why         ? *why
+                          : texts[at] ? "its nccl-tune is of another version"
+                                      : "no answer from its tasks at the start";
     }
     topologies.push_back(cards[at].topology);
   }
@@ -222,6 +272,7 @@ std::string PairsTask::meet_nodes() {
     auto sink = open_named(options_.json);
     if (!sink) return sink.error().text();
     json_.emplace(std::move(*sink));
+    world_.slate().write(Slate::journal, json_->name());
     json_->write(json_start(run_));
   }
   return "";
@@ -270,9 +321,10 @@ void PairsTask::collect(const RoundPlan& plan, int round) {
   std::vector<int> index(order_.size());
   for (size_t i = 0; i < order_.size(); ++i) index[static_cast<size_t>(order_[i])] = static_cast<int>(i);
   for (size_t node = 0; node < ranks.size(); ++node) {
-    if (texts[node]) reports[node] = unpack_reports(*texts[node]);
-    if (ranks[node] >= 0 && !texts[node])
-      search_->lose(index[node], print("no answer from its tasks in round %d", round + 1));
+    const auto why = texts[node] ? cause_of_loss(*texts[node]) : std::nullopt;
+    if (texts[node] && !why) reports[node] = unpack_reports(*texts[node]);
+    if (ranks[node] >= 0 && (!texts[node] || why))
+      search_->lose(index[node], why.value_or(print("no answer from its tasks in round %d", round + 1)));
   }
   std::vector<PairFigure> figures;
   for (const NodePair& pair : plan.pairs)
@@ -300,36 +352,18 @@ void PairsTask::finish(int status) {
 }
 
 int run_pairs(const PairsOptions& options, const NicsOf& nics) {
-  std::map<std::string, std::string> environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const size_t equals = text.find('=');
-    if (equals != std::string_view::npos) environment.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  const auto folder = environment.find("NCCLTUNE_WORKER_DIR");
-  auto worker = choose_worker(options.worker, folder == environment.end() ? "" : folder->second);
-  if (!worker) return say(worker.error().text()), cannot_run;
-
-  signal(SIGPIPE, SIG_IGN);
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, number);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before PMIx starts its thread, which inherits it
-  const int signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-
-  auto world = open_world(environment, in_seconds(options.timeout));
-  if (!world) return say(world.error().text()), cannot_run;
-  if ((*world)->place().rank == 0 && !worker->note.empty()) say(worker->note);
-  // Both outlive the task on purpose: a thread of theirs may still sit in a PMIx call when the process ends.
-  World& here = *world->release();
-  Alarm& alarm = *new Alarm(here);
+  const Variables environment = own_environment();
+  auto step = open_step(environment, options.worker, options.timeout);
+  if (!step) return say(step.error().text()), cannot_run;
+  // It outlives the task on purpose: a thread of it may still sit in a PMIx call when the process ends.
+  Alarm& alarm = *new Alarm(step->world);
   int status = 0;
   {
-    PairsTask task(options, std::move(environment), here, alarm, std::move(*worker), signal_fd, nics);
+    PairsTask task(options, environment, step->world, alarm, std::move(step->worker), step->signal_fd, nics);
     status = task.run();
   }
   std::fflush(nullptr);
-  here.leave(in_seconds(5));
+  step->world.leave(in_seconds(5));
   return status;
 }
 

@@ -31,6 +31,11 @@ class PairsTask {
   void take_part(const RoundPlan& plan, int round);
   void part();
   void lead(int round, const std::string& own, Deadline deadline);
+  std::vector<int> others_of_node() const;
+  // What a task would tell of its rails, were it not gone.
+  std::vector<RailReport> reports_of_lost(int task, const std::string& why) const;
+  // For a keeper: what others wait for from here in this round, and what comes after it.
+  void owe(int round);
 
   // Rank 0.
   std::string meet_nodes();
@@ -52,6 +57,7 @@ class PairsTask {
   PairsWorkers workers_;
   std::string worker_kind_;
   Clock::time_point began_ = Clock::now();
+  std::map<int, std::string> lost_tasks_;  // of this node, known to its first task: rank -> why
 
   // Rank 0's.
   PairsRun run_;

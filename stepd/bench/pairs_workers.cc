@@ -41,6 +41,8 @@ RailReport::Blame blame_of(const Fault& fault) {
 
 }  // namespace
 
+std::string over_key(int round, int rail) { return print("pairs.over.%d.%d", round, rail); }
+
 PairsWorkers::PairsWorkers(const PairsOptions& options, const std::map<std::string, std::string>& environment,
                            World& world, Alarm& alarm, ChosenWorker worker, PairsExchange& exchange, int signal_fd,
                            std::function<std::string(const std::string&)> nics)
@@ -126,7 +128,7 @@ PairsWorkers::Seating PairsWorkers::seating(int i, const NodePair& pair, int rou
     seat.rank = exchange_.node() == pair.b;
   }
   seat.id_key = print("pairs.id.%d.%d", round, alone_ ? 0 : rail);
-  seat.over_key = print("pairs.over.%d", round);
+  seat.round = round;
   return seat;
 }
 
@@ -247,7 +249,7 @@ void PairsWorkers::fail(int i, RailReport::Blame blame, std::string why) {
   report.failure = std::move(why);
   // Others that wait for this worker learn it from its task: first come, first told, for a key is put once.
   const Seating& seat = seats_[static_cast<size_t>(i)];
-  if (!seat.over_key.empty()) exchange_.tell(print("%s.%d", seat.over_key.c_str(), report.rail), report.failure);
+  if (seat.round >= 0) exchange_.tell(over_key(seat.round, report.rail), report.failure);
 }
 
 // Why it is no use to wait on. A peer's failure is the effect of ours as often as the cause, so it is only believed
@@ -259,7 +261,7 @@ std::optional<std::string> PairsWorkers::peer_gave_up(int i, Deadline end) {
     if (task == world_.place().rank || seat.peer_is_silent) continue;
     const int rail = alone_ ? rank : reports_[static_cast<size_t>(i)].rail;
     const auto began = Clock::now();
-    if (auto text = exchange_.look(task, print("%s.%d", seat.over_key.c_str(), rail)))
+    if (auto text = exchange_.look(task, over_key(seat.round, rail)))
       return print("gave up, for its peer did: %s", text->c_str());
     // Further questions would only keep our own server from answering others.
     seat.peer_is_silent = seconds_since(began) > PairsExchange::kSlowAnswer;

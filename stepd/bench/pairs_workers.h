@@ -17,6 +17,9 @@
 
 namespace nccltune::bench {
 
+// The key under which a task tells that a worker of its has given up in that round.
+std::string over_key(int round, int rail);
+
 class PairsWorkers {
  public:
   // `nics`: of the plan beside a GPU, by its BDF ("" for host memory).
@@ -40,7 +43,8 @@ class PairsWorkers {
     std::vector<int> tasks;   // of the communicator's ranks
     int rank = 0;             // its own
     uint32_t generation = 0;  // names the communicator
-    std::string id_key, over_key;
+    std::string id_key;
+    int round = -1;               // -1: between two rounds, and nobody waits
     bool peer_is_silent = false;  // its server answered nothing: it is not asked again
   };
   using Payloads = std::vector<std::optional<std::string>>;

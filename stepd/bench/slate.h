@@ -16,9 +16,12 @@ class Slate {
     state,     // as describe_own_state says it
     place,     // "rank host": of the task's first worker
     alarm,     // the key of the alarm in force
-    done,      // rank 0's key that says that the report is written
+    done,      // rank 0's key that says that the report is written, and nobody needed any more
     table,     // rank 0: the file with the table, without stdout; "": none
     document,  // rank 0: the JSON
+    owed,      // keys that other tasks wait for, one a line, where the run does not end with this task
+    farewell,  // then: the key that each task puts when it has nothing more to do
+    journal,   // then, rank 0: the file of JSON lines
     kPages,
   };
   static constexpr size_t kPageBytes = 16384;  // longer texts are cut

@@ -105,6 +105,7 @@ int check(int argc, char** argv) {
       say(*error);
       return exit_usage;
     }
+  const auto kept = selection.takes_job() ? std::optional(keep_step()) : std::nullopt;
   auto facts = gather(options);
   if (!facts) {
     say(facts.error());
@@ -116,17 +117,19 @@ int check(int argc, char** argv) {
   const check::Subject subject{
       facts->root, facts->node, plan, facts->step, live ? own_cpus() : std::nullopt, live ? &hardware : nullptr};
   auto findings = check::run_checks(subject, selection);
-  auto world = selection.takes_job() ? open_step() : nullptr;
+  bench::World* const world = kept ? open_step(*kept) : nullptr;
+  bool complete = true;
   if (world) {
-    const auto of_step = check_step(*world, subject);
-    findings.insert(findings.end(), of_step.begin(), of_step.end());
+    const StepFindings of_step = check_step(*world, subject);
+    findings.insert(findings.end(), of_step.findings.begin(), of_step.findings.end());
+    complete = of_step.complete;
   }
   warn_of_unknown_ids(facts->policy.ignore_checks);
   check::mark_ignored(facts->policy.ignore_checks, findings);
   // One report for the step: rank 0's; of the other nodes what is wrong, a line each.
   const int written = finish(world && world->place().rank != 0 ? faults_of_node(world->place(), findings)
                                                                : shown(json ? "json" : format, plan.host, findings));
-  if (world) world->leave(bench::in_seconds(10));
+  if (world) close_step(*world, complete);
   if (written != exit_ok) return written;
   return std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.counts_as_failed(); })
              ? exit_failed

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,13 +15,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <thread>
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "bench/alarm.h"
+#include "bench/environment.h"
+#include "bench/obituary.h"
+#include "bench/trouble.h"
 #include "check/differences.h"
 #include "cli/output.h"
-
-extern char** environ;
 
 namespace nccltune::cli {
 
@@ -31,9 +35,20 @@ using bench::in_seconds;
 using check::Finding;
 using check::Status;
 
-constexpr double kPatience = 60;   // for all nodes to come, and for one answer
+constexpr double kPatience = 60;  // for all nodes to come, and for one answer
+constexpr const char* kTaskCheck = "job.tasks";
+constexpr const char *kFactsKey = "nccltune.check", *kClockKey = "nccltune.check.clock";
+// For keepers: see bench/slate.h. Nobody waits for what a task owes here, the alarm tells.
+constexpr const char *kAlarmKey = "nccltune.check.alarm", *kOwedKey = "nccltune.check.lost",
+                     *kDoneKey = "nccltune.check.done", *kByeKey = "nccltune.check.bye";
 constexpr size_t kMostKinds = 64;  // unlike nodes whose facts are fetched; more than that is another kind of trouble
 constexpr int kConnectMilliseconds = 5000;
+
+// slurmd's name of the node: what scontrol wants, and the only one that tells several nodes of one host apart.
+std::string own_host(const bench::Place& place) {
+  const char* slurm_name = std::getenv("SLURMD_NODENAME");
+  return slurm_name && *slurm_name ? slurm_name : place.hostname;
+}
 
 // The first IPv4 address of the interface that NCCL's sockets use here; "" when there is none.
 std::string own_address(const check::Subject& subject) {
@@ -86,7 +101,7 @@ struct Member {  // what every node tells in the fence
 std::vector<Member> members_of(bench::World& world) {
   std::vector<Member> members;
   for (int rank = 0; rank < world.place().size; ++rank) {
-    auto text = world.get(rank, "nccltune.check", in_seconds(1));
+    auto text = world.get(rank, kFactsKey, in_seconds(1));
     if (!text || !*text) continue;
     const auto parts = split(**text, '\t');
     if (parts.size() == 3 && !parts[1].empty())
@@ -181,48 +196,105 @@ double time_of_day() {
 std::vector<check::NodeClock> clocks_of(bench::World& world, const std::vector<Member>& members) {
   std::vector<check::NodeClock> clocks;
   for (const Member& member : members)
-    if (auto text = world.get(member.rank, "nccltune.check.clock", in_seconds(1)); text && *text)
+    if (auto text = world.get(member.rank, kClockKey, in_seconds(1)); text && *text)
       clocks.push_back({member.host, std::strtod((*text)->c_str(), nullptr)});
   return clocks;
 }
 
+// Comes back early when a task is gone, which comes to no fence; an error then too.
+std::optional<Error> meet(bench::World& world, bench::Alarm& alarm) {
+  const auto began = bench::Clock::now();
+  const auto over = [&] {
+    if (bench::seconds_since(began) > 1) alarm.watch(true);
+    return alarm.heard_of_loss();
+  };
+  return world.fence_unless(over, in_seconds(kPatience));
+}
+
+// Rank 0: who is not there, and why where a keeper told it.
+std::vector<Finding> missing_tasks(bench::World& world, bench::Alarm& alarm, const char* key) {
+  std::vector<std::pair<std::string, std::string>> gone;  // object, observed
+  const auto heard = alarm.heard();
+  const auto cause = heard ? bench::cause_of_loss(*heard) : std::nullopt;
+  if (const size_t colon = cause ? cause->find(": ") : std::string::npos; colon != std::string::npos)
+    gone.emplace_back(cause->substr(0, colon), cause->substr(colon + 2));
+  else
+    for (const std::string& task : bench::tasks_without(world, key))
+      gone.emplace_back(task, fmt::format("no answer within {:.0f} s", kPatience));
+  std::vector<Finding> findings;
+  for (auto& [object, observed] : gone)
+    findings.push_back({kTaskCheck, "job", Status::fail, std::move(object), std::move(observed),
+                        "a task that checks its node and tells",
+                        "what hangs or crashes a check there, a driver mostly, does the same to a job",
+                        "run there alone: nccl-tune check; look at the kernel's log: dmesg -T | tail", "", ""});
+  return findings;
+}
+
 }  // namespace
 
-std::unique_ptr<bench::World> open_step() {
-  std::map<std::string, std::string> environment;
-  for (char** entry = environ; *entry; ++entry)
-    if (const char* equals = std::strchr(*entry, '='))
-      environment.emplace(std::string(*entry, static_cast<size_t>(equals - *entry)), equals + 1);
+bench::Kept keep_step() {
+  const auto environment = bench::own_environment();
+  if (!bench::offers_world(environment)) return {bench::Slate::make()};
+  const bench::Kept kept = bench::begin_keeping(environment, kPatience);
+  if (kept.socket < 0) return kept;
+  // Without its keeper this process has nobody: the signal's default ends it.
+  sigset_t gone;
+  sigemptyset(&gone);
+  sigaddset(&gone, bench::keeper_gone_signal());
+  pthread_sigmask(SIG_UNBLOCK, &gone, nullptr);
+  kept.slate.write(bench::Slate::alarm, kAlarmKey);
+  kept.slate.write(bench::Slate::owed, kOwedKey);
+  kept.slate.write(bench::Slate::done, kDoneKey);
+  kept.slate.write(bench::Slate::farewell, kByeKey);
+  return kept;
+}
+
+bench::World* open_step(const bench::Kept& kept) {
+  const auto environment = bench::own_environment();
   if (!bench::offers_world(environment)) return nullptr;
-  auto world = bench::open_world(environment, in_seconds(kPatience));
+  auto world = bench::with_sockets_kept(kept, [&] { return bench::open_world(environment, in_seconds(kPatience)); });
   if (!world) {
     say(world.error());
     return nullptr;
   }
-  if ((*world)->place().size > 1) return std::move(*world);
-  (*world)->leave(in_seconds(kPatience));
+  bench::World& here = *world->release();
+  here.keep_on(kept.slate);
+  kept.slate.write(bench::Slate::place, fmt::format("{}\t1\t{}", here.place().rank, own_host(here.place())));
+  if (here.place().size > 1) return &here;
+  here.leave(in_seconds(kPatience));
   return nullptr;
 }
 
-std::vector<Finding> check_step(bench::World& world, const check::Subject& subject) {
+void close_step(bench::World& world, bool complete) {
+  const bool reports = world.place().rank == 0;
+  if (!world.put(reports ? kDoneKey : kByeKey, "1")) world.commit();
+  if (!complete && reports) std::this_thread::sleep_for(std::chrono::duration<double>(2 * bench::kKeeperPause));
+  if (!complete && !reports) (void)world.get(0, kDoneKey, in_seconds(10 * bench::kKeeperPause));
+  world.leave(in_seconds(10));
+}
+
+StepFindings check_step(bench::World& world, const check::Subject& subject) {
   const bench::Place& place = world.place();
   check::NodeFacts facts = check::facts_to_compare(subject);
-  // slurmd's name of the node: what scontrol wants, and the only one that tells several nodes of one host apart.
-  const char* slurm_name = std::getenv("SLURMD_NODENAME");
-  const std::string host = slurm_name && *slurm_name ? slurm_name : place.hostname;
+  const std::string host = own_host(place);
   facts.host = host;
   const bool speaks = place.local_rank == 0;
   const Fd listener(speaks && subject.live() ? ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1);
   const std::string told =
       speaks ? fmt::format("{}\t{:016x}\t{}", host, check::digest_of(facts), listen_on(listener, own_address(subject)))
              : "-";
-  std::vector<Finding> findings;
-  auto trouble = world.put("nccltune.check", told);
+  StepFindings result;
+  std::vector<Finding>& findings = result.findings;
+  // Its thread may still sit in a PMIx call when the process ends.
+  bench::Alarm& alarm = *new bench::Alarm(world, kAlarmKey);
+  auto trouble = world.put(kFactsKey, told);
   if (!trouble) trouble = world.commit();
-  if (!trouble) trouble = world.fence(in_seconds(kPatience));
+  if (!trouble) trouble = meet(world, alarm);
   if (trouble) {
-    say(*trouble);
-    return findings;
+    if (place.rank == 0) findings = missing_tasks(world, alarm, kFactsKey);
+    if (findings.empty()) say(*trouble);
+    result.complete = false;
+    return result;
   }
   const std::string clock = fmt::format("{:.3f}", time_of_day());
   const auto members = speaks ? members_of(world) : std::vector<Member>();
@@ -235,16 +307,19 @@ std::vector<Finding> check_step(bench::World& world, const check::Subject& subje
   }
   // Nobody stops listening before all have tried. Slurm lets an empty fence pass at once unless
   // SLURM_PMIX_FENCE_BARRIER is set, so this one collects.
-  trouble = world.put("nccltune.check.clock", clock);
+  trouble = world.put(kClockKey, clock);
   if (!trouble) trouble = world.commit();
-  if (!trouble) trouble = world.fence(in_seconds(kPatience));
+  if (!trouble) trouble = meet(world, alarm);
   if (trouble) {
-    say(*trouble);
+    const auto gone = place.rank == 0 ? missing_tasks(world, alarm, kClockKey) : std::vector<Finding>();
+    findings.insert(findings.end(), gone.begin(), gone.end());
+    if (gone.empty()) say(*trouble);
+    result.complete = false;
   } else if (place.rank == 0) {
     const auto clocks = check::clock_differences(clocks_of(world, members));
     findings.insert(findings.end(), clocks.begin(), clocks.end());
   }
-  return findings;
+  return result;
 }
 
 }  // namespace nccltune::cli

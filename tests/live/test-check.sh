@@ -45,3 +45,33 @@ test_nodes_reach_each_other() {
   out=$(check_step) || fail "exit status $?: $out"
   has "$out" "^(ok +job.reach +$n1 to $n2|skip .*job.reach)"
 }
+
+# Rank 1 waits for rank 0, or the other way round, when it is killed.
+killed_check() { # TASK
+  local check pid
+  srun -N2 --ntasks-per-node=1 --mpi=pmix bash -c "cd '$PWD' && { [ \$SLURM_PROCID = $1 ] || sleep 4; } && exec nccl-tune check --policy nccl-tune.yaml --only job" \
+    >out 2>stderr &
+  check=$!
+  sleep 2
+  for pid in /proc/[0-9]*; do
+    [ "$(readlink "$pid/exe")" = "$LIVE_DIR/bin/nccl-tune" ] && [ "$(cat "$pid/comm")" = nccl-tune ] &&
+      kill -KILL "${pid#/proc/}"
+  done 2>/dev/null
+  wait "$check"
+  status=$?
+}
+
+test_a_task_that_is_killed_is_named() {
+  lay_out_two
+  killed_check 1
+  want "exit status" 5 "$status"
+  has "$(cat out)" "^fail +job.tasks +rank 1 at $n2 +its supervisor was killed by SIGKILL"
+  once "$(cat stderr)" "^nccl-tune: rank 1 at $n2: its supervisor was killed by SIGKILL"
+}
+
+test_rank_0_that_is_killed_is_told() {
+  lay_out_two
+  killed_check 0
+  want "exit status" 5 "$status"
+  once "$(cat stderr)" "^nccl-tune: rank 0 at $n1: its supervisor was killed by SIGKILL"
+}

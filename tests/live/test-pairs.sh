@@ -55,6 +55,63 @@ test_wrong_data_is_a_failure() {
   has "$(cat out)" 'wrong data: 1 elements'
 }
 
+# supervisor TASK: its process, once pairs.jsonl shows that a round is under way. Its keeper has another name.
+supervisor() {
+  local pid
+  for _ in $(seq 100); do
+    [ -s f ] && sleep 1 && break
+    sleep 0.1
+  done
+  for pid in /proc/[0-9]*; do
+    [ "$(readlink "$pid/exe")" = "$LIVE_DIR/bin/nccl-tune" ] && [ "$(cat "$pid/comm")" = nccl-tune ] &&
+      tr '\0' '\n' <"$pid/environ" | grep -qx "SLURM_PROCID=$1" && echo "${pid#/proc/}"
+  done 2>/dev/null
+}
+
+# broken_pairs TASK SIGNAL: a search that is at work for seconds loses that task's supervisor. Sets status.
+broken_pairs() {
+  local victim search
+  rm -f f
+  timeout 100 srun --mpi=pmix -N2 --ntasks-per-node=2 nccl-tune pairs --threshold 0.05 -b 64K -n 1500 -w 1 --timeout 20 \
+    --inject-fault slow:2 --json f >out 2>stderr &
+  search=$!
+  victim=$(supervisor "$1")
+  [ -n "$victim" ] || fail "task $1 is not there: $(cat out stderr)"
+  kill "-$2" "$victim"
+  wait "$search"
+  status=$?
+}
+
+test_a_supervisor_that_is_killed_costs_its_rail() {
+  need_pairs
+  broken_pairs 3 KILL
+  want "exit status" 5 "$status"
+  once "$(cat stderr)" "^nccl-tune: rank 3 at $n2: its supervisor was killed by SIGKILL; at work on timing"
+  has "$(cat out)" "^$n2 +1 .*supervisor was killed by SIGKILL"
+  want "rails blamed" "[('$n2', 1)]" \
+    "$(json f 'sorted({(l["node"], r["rail"]) for l in lines if l["kind"] == "finding" and l["verdict"] != "transient" for r in l["rails"]})')"
+  want "the end" "True 1" "$(json f '" ".join(map(str, (lines[-1]["complete"], lines[-1]["exit_status"])))')"
+}
+
+test_the_first_supervisor_of_a_node_that_crashes_costs_the_node() {
+  need_pairs
+  broken_pairs 2 SEGV
+  want "exit status" 5 "$status"
+  once "$(cat stderr)" "^nccl-tune: rank 2 at $n2: its supervisor was killed by SIGSEGV"
+  has "$(cat out)" "^# unreachable +: $n2"
+  has "$(cat out)" "supervisor was killed by SIGSEGV"
+  want "the end" "True $n2" "$(json f '" ".join(map(str, (lines[-1]["complete"], lines[-1]["unreachable"])))')"
+}
+
+test_rank_0_that_is_killed_is_told() {
+  need_pairs
+  broken_pairs 0 KILL
+  want "exit status" 5 "$status"
+  once "$(cat stderr)" "^nccl-tune: rank 0 at $n1: its supervisor was killed by SIGKILL"
+  lacks "$(cat stderr)" 'did not say what comes next|Killed'
+  want "the end" "False 5" "$(json f '" ".join(map(str, (lines[-1]["complete"], lines[-1]["exit_status"])))')"
+}
+
 # One task with all GPUs of its node, and tasks that stand for nodes.
 test_other_ways_to_start_it() {
   need_pairs

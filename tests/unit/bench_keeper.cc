@@ -11,6 +11,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "bench/alarm.h"
 #include "bench/keeper.h"
 #include "bench/obituary.h"
 #include "bench/report_json.h"
@@ -110,6 +111,26 @@ TEST(EndTable, LeavesWholeRowsAndTheError) {
   EXPECT_TRUE(end_table(path, {"rank 3 is gone", "rank 1: timing"}));
   EXPECT_EQ(read_file(path), "# head\n 1 2 3\n#\n# error: rank 3 is gone\n# rank 1: timing\n");
   EXPECT_FALSE(end_table(path + ".not-there", {"x"}));
+}
+
+TEST(EndJournal, IsALineOfItsOwn) {
+  const TemporaryFolder folder;
+  const std::string end =
+      "{\"kind\":\"end\",\"complete\":false,\"trouble\":\"rank 0 is \\\"gone\\\"\",\"exit_status\":5}\n";
+  for (const char* half : {"", "{\"kind\":\"pai"}) {
+    const std::string path = put(folder, "journal", std::string("{\"kind\":\"start\"}\n") + half);
+    EXPECT_TRUE(end_journal(path, "rank 0 is \"gone\""));
+    EXPECT_EQ(read_file(path), "{\"kind\":\"start\"}\n" + end);
+  }
+  EXPECT_TRUE(end_journal(put(folder, "journal", ""), "rank 0 is \"gone\""));
+  EXPECT_FALSE(end_journal(folder.path() / "not-there", "x"));
+}
+
+// The keeper's word in the place of what a task owed.
+TEST(CauseOfLoss, IsNoWordOfTheTaskItself) {
+  EXPECT_EQ(cause_of_loss(std::string(kLostMark) + "rank 3 at n2: gone"), "rank 3 at n2: gone");
+  EXPECT_EQ(cause_of_loss("0\t1.5\t0\t1\t\n"), std::nullopt);
+  EXPECT_EQ(cause_of_loss(""), std::nullopt);
 }
 
 TEST(EndDocument, StandsAfterTheLastWholeRow) {

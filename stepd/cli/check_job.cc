@@ -148,8 +148,32 @@ void reach_peers(const std::vector<Member>& members, int own_rank, std::vector<F
   }
 }
 
+// Whether a wait that began then is in vain: a task is gone. Asks other tasks once the wait grows long.
+bool is_over(bench::Alarm& alarm, bench::Clock::time_point began) {
+  if (bench::seconds_since(began) > 1) alarm.watch(true);
+  return alarm.heard_of_loss();
+}
+
+// Comes back early when a task is gone, which comes to no fence; an error then too.
+std::optional<Error> meet(bench::World& world, bench::Alarm& alarm) {
+  const auto began = bench::Clock::now();
+  return world.fence_unless([&] { return is_over(alarm, began); }, in_seconds(kPatience));
+}
+
+// A key of another task; absent: it is gone, or did not tell in time.
+std::optional<std::string> hear(bench::World& world, bench::Alarm& alarm, int rank, const char* key) {
+  const auto began = bench::Clock::now();
+  do {
+    auto text = world.get(rank, key, in_seconds(1));
+    if (!text) return std::nullopt;
+    if (*text) return std::move(*text);
+  } while (bench::seconds_since(began) < kPatience && !is_over(alarm, began));
+  return std::nullopt;
+}
+
 // Rank 0: groups the nodes by digest, asks one of each group for its facts, and compares.
-std::vector<Finding> compare(bench::World& world, const std::vector<Member>& members, const check::NodeFacts& own) {
+std::vector<Finding> compare(bench::World& world, bench::Alarm& alarm, const std::vector<Member>& members,
+                             const check::NodeFacts& own) {
   std::map<std::string, std::vector<const Member*>> alike;
   for (const Member& member : members) alike[member.digest].push_back(&member);
   std::string asked;
@@ -167,8 +191,8 @@ std::vector<Finding> compare(bench::World& world, const std::vector<Member>& mem
     if (group->front()->rank == world.place().rank) {
       kind.facts = own;
     } else {
-      auto facts = world.get(group->front()->rank, "nccltune.check.facts", in_seconds(kPatience));
-      if (facts && *facts) kind.facts = check::unpack(**facts);
+      if (const auto facts = hear(world, alarm, group->front()->rank, "nccltune.check.facts"))
+        kind.facts = check::unpack(*facts);
     }
     for (const Member* member : *group) kind.hosts.push_back(member->host);
     if (!kind.facts.values.empty()) kinds.push_back(std::move(kind));
@@ -177,10 +201,10 @@ std::vector<Finding> compare(bench::World& world, const std::vector<Member>& mem
 }
 
 // The others: gives its facts when rank 0 asks for them.
-void answer(bench::World& world, const check::NodeFacts& own) {
-  auto asked = world.get(0, "nccltune.check.asked", in_seconds(kPatience));
-  if (!asked || !*asked) return;
-  for (std::string_view rank : split_words(**asked))
+void answer(bench::World& world, bench::Alarm& alarm, const check::NodeFacts& own) {
+  const auto asked = hear(world, alarm, 0, "nccltune.check.asked");
+  if (!asked) return;
+  for (std::string_view rank : split_words(*asked))
     if (rank == std::to_string(world.place().rank)) {
       auto trouble = world.put("nccltune.check.facts", check::pack(own));
       if (!trouble) trouble = world.commit();
@@ -199,16 +223,6 @@ std::vector<check::NodeClock> clocks_of(bench::World& world, const std::vector<M
     if (auto text = world.get(member.rank, kClockKey, in_seconds(1)); text && *text)
       clocks.push_back({member.host, std::strtod((*text)->c_str(), nullptr)});
   return clocks;
-}
-
-// Comes back early when a task is gone, which comes to no fence; an error then too.
-std::optional<Error> meet(bench::World& world, bench::Alarm& alarm) {
-  const auto began = bench::Clock::now();
-  const auto over = [&] {
-    if (bench::seconds_since(began) > 1) alarm.watch(true);
-    return alarm.heard_of_loss();
-  };
-  return world.fence_unless(over, in_seconds(kPatience));
 }
 
 // Rank 0: who is not there, and why where a keeper told it.
@@ -300,10 +314,10 @@ StepFindings check_step(bench::World& world, const check::Subject& subject) {
   const auto members = speaks ? members_of(world) : std::vector<Member>();
   if (speaks) {
     if (place.rank == 0)
-      findings = compare(world, members, facts);
+      findings = compare(world, alarm, members, facts);
     else
-      answer(world, facts);
-    reach_peers(members, place.rank, findings);
+      answer(world, alarm, facts);
+    if (!alarm.heard_of_loss()) reach_peers(members, place.rank, findings);
   }
   // Nobody stops listening before all have tried. Slurm lets an empty fence pass at once unless
   // SLURM_PMIX_FENCE_BARRIER is set, so this one collects.

@@ -27,9 +27,10 @@ LIVE = Path(os.environ["LIVE_DIR"])
 NODES = os.environ["LIVE_NODES"].split()
 TIMEOUT = 4  # --timeout of the runs, in seconds: no progress for so long is a hang
 # From the fault to the end of srun. A death is told at once: others hear the alarm within 2 s, rank 0 asks for every
-# state within 12 s. A hang is one TIMEOUT later. A lost node answers nobody: rank 0 waits 3 s for it, then ends the step,
-# and srun gives that node up after 10 s more.
-BOUND_DEATH, BOUND_HANG, BOUND_NODE = 20, 40, 60
+# state within 12 s. A hang is one TIMEOUT later, and ten times what the size before took, which on a busy host is a
+# matter of seconds too. A lost node answers nobody: rank 0 waits 3 s for it (the others for rank 0: 17 s, and 4 s for the
+# states), then the step is ended, and srun gives that node up after 10 s more.
+BOUND_DEATH, BOUND_HANG, BOUND_NODE = 20, 40, 80
 BOUND_PROCESSES = 5  # from the end of srun to the end of the last process of the step
 
 RANK_LINE = re.compile(r"(?:ranks?|task) (\d+)\b")  # where a supervisor dies early, the launcher's word
@@ -104,7 +105,7 @@ class Run:
         with open(self.stdout, "wb") as out, open(self.stderr, "wb") as err:
             # The workers pause in each operation: what is tested is no matter of this host's CPUs.
             self.srun = subprocess.Popen(command, cwd=folder, stdout=out, stderr=err, stdin=subprocess.DEVNULL,
-                                         env={**os.environ, "HOST_WORKER_SLOW_US": "3000"})
+                                         env={**os.environ, "HOST_WORKER_SLOW_US": "10000"})
         self.began, self.job = time.monotonic(), None
 
     def wait_for(self, what, seconds=30):

@@ -138,14 +138,17 @@ delay() { # NODE MS [LOSS]
   if shape "$node" netem delay "${ms}ms" loss "$loss%" limit 10000 2>/dev/null; then return; fi
   end_relay "$node"
   in_hub ip link add "in$node" type veth peer name "out$node" || return 1
-  in_hub ip link set "to$node" nomaster
   in_hub ip link set "in$node" up
-  in_hub ip link set "out$node" master br0 up
+  in_hub ip link set "out$node" up
   in_hub "$here/relay.py" --whole "out$node"
   ip netns exec "$cluster$node" "$here/relay.py" --whole eth0
   in_hub setsid "$here/relay.py" "to$node" "in$node" "$ms" "$loss" </dev/null >/dev/null 2>&1 &
   for _ in $(seq 50); do
-    in_hub ip -d link show "in$node" | grep -q 'promiscuity [1-9]' && return 0
+    # The cable is changed at once, when the new one works: on a busy host it takes seconds to come up.
+    if in_hub ip -d link show "in$node" | grep -q 'promiscuity [1-9]'; then
+      in_hub sh -c "ip link set to$node nomaster && ip link set out$node master br0"
+      return
+    fi
     sleep 0.1
   done
   say "relay.py did not start"

@@ -65,7 +65,7 @@ TEST(BenchNotes, TheLateRankIsNamedWithHostAndGpu) {
       half->summary.p50 = half->summary.skew = 1e-3;
     }
   const auto told = [&] { return join(describe_times(info, rows), "\n"); };
-  EXPECT_THAT(told(), Not(HasSubstr("comes late")));
+  EXPECT_THAT(told(), Not(HasSubstr("comes late in")));
   EXPECT_THAT(told(), HasSubstr(" 1000.00     -")) << "no rank in the column";
   const auto late = [](Half& half, int rank) {
     half.summary.late_rank = rank, half.summary.late_share = 0.6, half.summary.late_wait = 2e-3;

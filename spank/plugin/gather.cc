@@ -33,9 +33,6 @@ using std::chrono::milliseconds;
 constexpr char kNode = 'n';                  // the address, a NUL, the node
 constexpr char kError = 'e';                 // the parts of an Error, a NUL after each
 constexpr std::size_t kMaxReply = 16 << 20;  // a node of 16 GPUs has 40 KB
-// What the reader may take beyond what slurmstepd has: the largest machine needs a hundredth. The reader has
-// slurmstepd's oom_score_adj of -1000, so without a bound the kernel would end jobs in its place.
-constexpr rlim_t kMaxMemory = 256 << 20;
 
 // A page that the reader writes and the parent reads.
 class SharedWatch {
@@ -78,7 +75,7 @@ std::string reply_of(const Result<Facts>& facts) {
   return reply;
 }
 
-void bound_memory() {
+void bound_memory(std::size_t bytes) {
   const Fd file(::open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
   char text[128] = {};
   unsigned long pages = 0;  // the sixth number: data and stack, which is what RLIMIT_DATA counts and a little more
@@ -86,7 +83,7 @@ void bound_memory() {
   if (std::sscanf(text, "%*s %*s %*s %*s %*s %lu", &pages) != 1) return;
   rlimit limit{};
   if (getrlimit(RLIMIT_DATA, &limit) != 0) return;
-  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + kMaxMemory);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + bytes);
   setrlimit(RLIMIT_DATA, &limit);
 }
 
@@ -96,13 +93,15 @@ std::string object_of(const PathWatch* watch) {
   return copy.path[0] == '\0' ? "this node's facts" : copy.path;
 }
 
-[[noreturn]] void be_the_reader(const FactsRequest& request, PathWatch* watch, int fd) noexcept {
-  bound_memory();
+[[noreturn]] void be_the_reader(const FactsRequest& request, PathWatch* watch, int fd, std::size_t memory) noexcept {
+  bound_memory(memory);
   std::string reply;
   try {
     reply = reply_of(read_facts(request, watch));
   } catch (const std::bad_alloc&) {
-    reply = reply_of(Error{object_of(watch), "reading it takes more memory than 256 MiB", "", "nothing is tuned"});
+    reply =
+        reply_of(Error{object_of(watch), "reading it takes more memory than " + std::to_string(memory >> 20) + " MiB",
+                       "", "nothing is tuned"});
   } catch (const std::exception& e) {
     reply = reply_of(Error{"this node's facts", "cannot be read", e.what(), ""});
   } catch (...) {
@@ -121,7 +120,8 @@ void end_with(pid_t parent) {
 // Between slurmstepd and the reader, so that the latter can be disowned: when this process is killed, a reader that
 // cannot be is init's. As slurmstepd's own child it would be taken for a task's process (proctrack/linuxproc goes by
 // parents), and the step would not end before it. Its exit status is the signal that ended the reader, or 0.
-[[noreturn]] void be_the_keeper(const FactsRequest& request, PathWatch* watch, int fd, pid_t parent) noexcept {
+[[noreturn]] void be_the_keeper(const FactsRequest& request, PathWatch* watch, int fd, std::size_t memory,
+                                pid_t parent) noexcept {
   end_with(parent);
   signal(SIGPIPE, SIG_IGN);
   close_all_but(fd);
@@ -129,7 +129,7 @@ void end_with(pid_t parent) {
   const pid_t reader = fork();
   if (reader == 0) {
     end_with(self);
-    be_the_reader(request, watch, fd);
+    be_the_reader(request, watch, fd, memory);
   }
   ::close(fd);
   int status = 0;
@@ -185,7 +185,7 @@ std::optional<Error> error_in(std::string_view reply) {
 
 }  // namespace
 
-Result<Facts> gather_facts(const FactsRequest& request, milliseconds deadline) {
+Result<Facts> gather_facts(const FactsRequest& request, milliseconds deadline, std::size_t memory) {
   const Clock::time_point end = Clock::now() + deadline;
   const SharedWatch watch;
   const pid_t parent = getpid();
@@ -194,7 +194,7 @@ Result<Facts> gather_facts(const FactsRequest& request, milliseconds deadline) {
   const Fd from(ends[0]);
   Fd to(ends[1]);
   const pid_t keeper = piped ? fork() : -1;
-  if (keeper == 0) be_the_keeper(request, watch.get(), to.get(), parent);
+  if (keeper == 0) be_the_keeper(request, watch.get(), to.get(), memory, parent);
   if (keeper < 0) return Error{object_of(watch.get()), "cannot be read", std::strerror(errno), "nothing is tuned"};
   to.close();
   const std::optional<std::string> reply = read_until(from.get(), end);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 
 #include "base/result.h"
@@ -28,10 +29,15 @@ struct Facts {
 // A hundred times what a busy node takes, and half of Slurm's MessageTimeout of 10 s.
 constexpr std::chrono::milliseconds kFactsDeadline{5000};
 
-// As the calling user. The Error names the path that was being read when the deadline passed, or the signal that ended
-// the reader. A reader that cannot be killed is left behind, with no file or socket of slurmstepd's open; it ends when
-// its read does.
-Result<Facts> gather_facts(const FactsRequest& request, std::chrono::milliseconds deadline = kFactsDeadline);
+// Bytes that the reader may take beyond what slurmstepd has: the largest machine needs a hundredth. The reader inherits
+// slurmstepd's oom_score_adj of -1000, so without a bound the kernel would end jobs in its place.
+constexpr std::size_t kFactsMemory = 256 << 20;
+
+// As the calling user. The Error names the path that was being read when the deadline passed or the memory was used up,
+// or the signal that ended the reader. A reader that cannot be killed is left behind, with no file or socket of
+// slurmstepd's open; it ends when its read does.
+Result<Facts> gather_facts(const FactsRequest& request, std::chrono::milliseconds deadline = kFactsDeadline,
+                           std::size_t memory = kFactsMemory);
 
 // The same in the calling process, without a deadline: what the reader runs.
 Result<Facts> read_facts(const FactsRequest& request, PathWatch* watch = nullptr);

@@ -43,6 +43,7 @@ SizeVerdict figures_of(const Comparison& c, size_t variant, size_t work, size_t 
   verdict.variant_gbs = rate(verdict.variant);
   verdict.baseline_gbs = rate(verdict.baseline);
   std::vector<PairedTimes> pairs;
+  pairs.reserve(blocks.size());
   for (const auto& [block, pair] : blocks) pairs.push_back(pair);
   verdict.ratio = ratio_of(pairs);
   return verdict;

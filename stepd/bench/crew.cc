@@ -82,7 +82,7 @@ std::optional<Fault> Crew::start(const std::vector<WorkerProcess::Start>& worker
   return std::nullopt;
 }
 
-Fault Crew::fault_of(const Member& member, Fault::Kind kind, std::string text) const {
+Fault Crew::fault_of(const Member& member, Fault::Kind kind, const std::string& text) const {
   std::string where = print("rank %d", member.rank);
   if (per_task_ >= 1) where += " at " + world_.place().hostname;
   return Fault{kind, member.rank, where + ": " + text, ""};

@@ -105,7 +105,7 @@ class Crew {
   int task_of(const WantedKey& wanted) const;
   void give_up_on(int i, Fault fault);
   void note_state();
-  Fault fault_of(const Member& member, Fault::Kind kind, std::string text) const;
+  Fault fault_of(const Member& member, Fault::Kind kind, const std::string& text) const;
 
   World& world_;
   Alarm& alarm_;

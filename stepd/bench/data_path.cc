@@ -179,9 +179,9 @@ std::vector<std::string> describe_data_path(const DataPath& path) {
   if (path.net == 0 && !path.network.empty()) parts.push_back("network " + path.network + " (not used)");
   if (!path.devices.empty()) parts.push_back("devices " + join(path.devices, " "));
   if (path.p2p > 0) parts.push_back(print("%d channels peer to peer", path.p2p));
-  if (path.nvls) parts.push_back("NVLS");
-  if (path.sharp) parts.push_back("SHARP");
-  if (path.mnnvl) parts.push_back("MNNVL");
+  if (path.nvls) parts.emplace_back("NVLS");
+  if (path.sharp) parts.emplace_back("SHARP");
+  if (path.mnnvl) parts.emplace_back("MNNVL");
   if (!path.algorithms.empty())
     parts.push_back("algorithms " + join({path.algorithms.begin(), path.algorithms.end()}, " "));
   lines.push_back(text + join(parts, "; "));

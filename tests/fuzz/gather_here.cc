@@ -4,6 +4,8 @@
 
 namespace nccltune {
 
-Result<Facts> gather_facts(const FactsRequest& request, std::chrono::milliseconds) { return read_facts(request); }
+Result<Facts> gather_facts(const FactsRequest& request, std::chrono::milliseconds, std::size_t) {
+  return read_facts(request);
+}
 
 }  // namespace nccltune

@@ -54,22 +54,25 @@ TEST(Gather, TheReaderHoldsNoFileOfItsParent) {
   close(ends[0]);
 }
 
-// 300 interfaces whose state is 1 MiB each, all of it one file.
+// 100 interfaces whose state is 1 MiB each, all of it one file: more than what this process may have kept free.
 TEST(Gather, AReaderThatTakesMemoryWithoutEndIsStopped) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer ends the process when memory ends";
+#endif
   namespace fs = std::filesystem;
   const TemporaryFolder folder;
   const fs::path all = folder.path() / "sys/class/net", state = folder.path() / "state";
   fs::create_directories(all);
   write_file(state, std::string(1 << 20, 'x'));
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < 100; ++i) {
     const fs::path interface = all / ("eth" + std::to_string(i));
     fs::create_directories(interface);
     fs::create_hard_link(state, interface / "operstate");
   }
-  const Result<Facts> facts = gather_facts({folder.path(), {}, ""}, 60s);
+  const Result<Facts> facts = gather_facts({folder.path(), {}, ""}, 60s, 16 << 20);
   ASSERT_FALSE(facts.ok());
   EXPECT_THAT(facts.error().object, ::testing::StartsWith(all.string() + "/eth"));
-  EXPECT_EQ(facts.error().what, "reading it takes more memory than 256 MiB");
+  EXPECT_EQ(facts.error().what, "reading it takes more memory than 16 MiB");
 }
 
 TEST(Gather, OpensNothingForGood) {

@@ -86,7 +86,7 @@ bool expand_item(std::string_view item, std::vector<std::string>& names) {
 
 }  // namespace
 
-std::string compress_hosts(std::vector<std::string> names) {
+std::string compress_hosts(const std::vector<std::string>& names) {
   std::vector<Name> parts;
   std::vector<std::string> plain;
   std::set<std::tuple<std::string, size_t, std::string>> padded_widths;

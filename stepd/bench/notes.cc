@@ -107,7 +107,7 @@ std::vector<std::string> describe_setting(const RunInfo& info, const std::string
   else if (info.options.split)
     lines.push_back(print("'%s' puts all ranks into one group", info.options.split->text.c_str()));
   if (info.group_ranks == 1)
-    lines.push_back(
+    lines.emplace_back(
         "1 rank: nothing leaves the device, so busbw is 0 by its definition; start more ranks to measure links");
   return lines;
 }
@@ -136,10 +136,10 @@ std::vector<std::string> describe_times(const RunInfo& info, const std::vector<R
     for (const auto& [name, half] : {std::pair("out", &row.out), std::pair("in", &row.in)}) {
       if (half->summary.count == 0) continue;
       if (lines.empty()) {
-        lines.push_back(
+        lines.emplace_back(
             "time of one iteration, the maximum over ranks, in us (device clock; n: iterations; 95 %: interval of the "
             "median;");
-        lines.push_back(
+        lines.emplace_back(
             "skew: the longest wait for the last to arrive, median; late: the rank that comes late more often than "
             "others)");
         lines.push_back(print("%10s %8s %6s %3s %6s %9s %9s %9s %9s %9s %9s %9s %7s %9s %5s", "size", "type", "redop",
@@ -148,7 +148,7 @@ std::vector<std::string> describe_times(const RunInfo& info, const std::vector<R
       if (lines.size() < kMostLines + 3) lines.push_back(times_line(info, row, name, half->summary));
       add_percentiles(info, row, name, *half, more);
     }
-  if (lines.size() == kMostLines + 3) lines.push_back("more rows are in the JSON (--json)");
+  if (lines.size() == kMostLines + 3) lines.emplace_back("more rows are in the JSON (--json)");
   lines.insert(lines.end(), more.begin(), more.end());
   for (std::string& line : late_rank_lines(info, rows)) lines.push_back(std::move(line));
   return lines;
@@ -225,8 +225,8 @@ std::vector<std::string> describe_cycles(const std::vector<Row>& rows) {
       "%zu cycles from %s to %s: %s out of place takes %.2f us (median), least %.2f us in cycle %lld at %s, most "
       "%.2f us in cycle %lld at %s",
       same.size(), stamp(*same.front()).c_str(), stamp(*same.back()).c_str(), human_size(largest->bytes).c_str(),
-      percentile(times, 0.5) * 1e6, best.out.seconds * 1e6, static_cast<long long>(best.cycle + 1), stamp(best).c_str(),
-      worst.out.seconds * 1e6, static_cast<long long>(worst.cycle + 1), stamp(worst).c_str())};
+      percentile(times, 0.5) * 1e6, best.out.seconds * 1e6, static_cast<long long>(best.cycle) + 1, stamp(best).c_str(),
+      worst.out.seconds * 1e6, static_cast<long long>(worst.cycle) + 1, stamp(worst).c_str())};
 }
 
 std::vector<std::string> describe_groups(const RunInfo& info, const std::vector<Row>& rows) {

@@ -75,6 +75,7 @@ void gid_index(const Subject& subject, Report& report) {
   if (ports.empty()) return;
   if (ports.size() == 1) return report.ok("NCCL_IB_GID_INDEX", std::to_string(ports.begin()->first));
   std::vector<std::string> seen;
+  seen.reserve(ports.size());
   for (const auto& [row, names] : ports) seen.push_back(fmt::format("{} on {}", row, join(names, " ")));
   report.warn("NCCL_IB_GID_INDEX", join(seen, "; "), "the same row on every port, or NCCL 2.21 and the variable unset",
               "unset NCCL_IB_GID_INDEX");
@@ -142,6 +143,7 @@ void quality_of_service(const Subject& subject, Report& report) {
   }
   if (ports.size() == 1) return report.ok("RoCE ports", ports.begin()->first.text());
   std::vector<std::string> seen;
+  seen.reserve(ports.size());
   for (const auto& [one, names] : ports) seen.push_back(one.text() + " on " + join(names, " "));
   report.warn("RoCE ports", join(seen, "; "), "the same on every port, as the switches expect it",
               "run the site's RoCE script on the ports that differ");

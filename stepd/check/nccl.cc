@@ -80,7 +80,7 @@ std::string on_library_path(const std::string& name, const Root& root) {
   const char* path = std::getenv("LD_LIBRARY_PATH");
   if (!path) return "";
   for (std::string_view folder : split(path, ':')) {
-    const std::string file = std::string(folder) + "/" + name;
+    std::string file = std::string(folder) + "/" + name;
     if (!folder.empty() && root.exists(file)) return file;
   }
   return "";

@@ -15,6 +15,7 @@ template <class T, class Name>
 std::vector<T> named_values(const std::string& text, int count, Name name, const char* names, const char* what) {
   std::vector<T> values;
   std::vector<std::string> known;
+  known.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) known.emplace_back(name(static_cast<T>(i)));
   for (const std::string& wanted : split(lower(text), ',')) {
     bool found = false;

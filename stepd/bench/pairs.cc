@@ -45,7 +45,7 @@ std::vector<double> PairSearch::best_figures(bool alone) const {
   for (const PairFigure& figure : figures_) {
     if (is_alone(figure.pair) != alone || !figure.failure.empty()) continue;
     for (const int node : {figure.pair.a, figure.pair.b}) {
-      double& value = best[static_cast<size_t>(node * rails_ + figure.rail)];
+      double& value = best[place_of(node, figure.rail)];
       value = std::max(value, figure.gbps);
     }
   }
@@ -183,7 +183,7 @@ void PairSearch::evaluate() {
       for (const auto& [node, other] : {std::pair(a, b), std::pair(b, a)}) {
         if (!lost(node) && lost(other)) continue;  // the other end is why
         if (failed && figure.culprit >= 0 && figure.culprit != node) continue;
-        RailRecord& record = rail_records_[static_cast<size_t>(node * rails_ + rail)];
+        RailRecord& record = rail_records_[place_of(node, rail)];
         ++(slow ? record.slow : record.good);
         record.partners[other] = slow;
       }

@@ -120,9 +120,10 @@ class PairSearch {
   void pair_with_untried(std::vector<NodePair>& round, std::vector<bool>& taken) const;
   void repeat_unexplained(std::vector<NodePair>& round, std::vector<bool>& taken) const;
   void repeat_alone(std::vector<NodePair>& round, std::vector<bool>& taken) const;
-  const RailRecord& record_of(int node, int rail) const {
-    return rail_records_[static_cast<size_t>(node * rails_ + rail)];
+  size_t place_of(int node, int rail) const {
+    return static_cast<size_t>(node) * static_cast<size_t>(rails_) + static_cast<size_t>(rail);
   }
+  const RailRecord& record_of(int node, int rail) const { return rail_records_[place_of(node, rail)]; }
   const NodeRecord& record_of(int node) const { return node_records_[static_cast<size_t>(node)]; }
   bool is_suspect(int node) const;
   bool wants_partner(int node) const;

@@ -36,24 +36,35 @@ suite() { # NAME COMMAND...
   echo "== $name: $p passed, $f failed, $s skipped, $((SECONDS - start)) s"
 }
 
-# These wait more than they compute, on networks of their own: beside the others.
+# What waits more than it computes runs beside the rest: the live tests, whose steps wait for each other, and those on
+# networks of their own. Their lines come last.
 late=$(mktemp -d)
 trap 'rm -rf "$late"' EXIT
-beside=(tests/bench/compare.sh tests/chaos/pairs.sh tests/chaos/chaos.sh)
-(
-  for script in "${beside[@]}"; do
-    "$script" "$O" >"$late/${script##*/}" 2>&1
+beside() { # SCRIPT...
+  local script running=
+  # A session each: what they have started ends with them.
+  trap 'kill -- "-$running"; wait "$running"; exit 143' TERM
+  for script; do
+    setsid "$script" "$O" >"$late/${script##*/}" 2>&1 </dev/null &
+    running=$!
+    wait "$running"
     echo $? >"$late/${script##*/}.status"
   done
-) &
+}
+# shellcheck disable=SC2046 # numbers
+trap 'kill $(jobs -p); wait; exit 130' INT TERM
+networks=(tests/bench/compare.sh tests/chaos/pairs.sh tests/chaos/chaos.sh)
+beside tests/live/live.sh &
+beside "${networks[@]}" &
 
 suite unit "$O/unit-tests" --gtest_brief=1
 NCCLTUNE_PLUGIN=$O/nccl_tune.so suite fake "$O/fake-tests" --gtest_brief=1
-for script in tests/arrows.sh tests/completion.sh tests/golden/golden.sh tests/report/report.sh tests/examples/examples.sh tests/portable.sh tests/fuzz/regress.sh tests/live/live.sh; do
+for script in tests/arrows.sh tests/completion.sh tests/golden/golden.sh tests/report/report.sh tests/examples/examples.sh tests/portable.sh tests/fuzz/regress.sh; do
   [ ! -e "$script" ] || suite "$(basename "${script%/regress.sh}" .sh)" "$script" "$O"
 done
+echo "== live and others, that ran beside"
 wait
-for script in "${beside[@]}"; do
+for script in tests/live/live.sh "${networks[@]}"; do
   # shellcheck disable=SC2016 # expanded there
   suite "$(basename "$script" .sh)" bash -c 'cat "$1"; exit "$(cat "$1.status")"' _ "$late/${script##*/}"
 done

@@ -43,7 +43,7 @@ trap 'rm -rf "$late"' EXIT
 beside() { # SCRIPT...
   local script running=
   # A session each: what they have started ends with them.
-  trap 'kill -- "-$running"; wait "$running"; exit 143' TERM
+  trap 'kill -- "-$running"; wait "$running"; exit 143' INT TERM
   for script; do
     setsid "$script" "$O" >"$late/${script##*/}" 2>&1 </dev/null &
     running=$!
@@ -52,7 +52,7 @@ beside() { # SCRIPT...
   done
 }
 # shellcheck disable=SC2046 # numbers
-trap 'kill $(jobs -p); wait; exit 130' INT TERM
+trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
 networks=(tests/bench/compare.sh tests/chaos/pairs.sh tests/chaos/chaos.sh)
 beside tests/live/live.sh &
 beside "${networks[@]}" &

@@ -61,7 +61,7 @@ WORKER
 compare() { # SEED ARGUMENT...
   local seed=$1
   shift
-  NCCLTUNE_WORKER_DIR=$work NCCL_SOCKET_IFNAME=fast0 timeout 300 mpirun --allow-run-as-root --oversubscribe --bind-to none \
+  NCCLTUNE_WORKER_DIR=$work NCCL_SOCKET_IFNAME=fast0 timeout --foreground 300 mpirun --allow-run-as-root --oversubscribe --bind-to none \
     -n 2 "$O/nccl-tune" compare --worker host --launches 5 --seed "$seed" --csv "$work/csv" -b 64K -e 1M -f 4 -n 10 -c 0 \
     "$@" >"$work/out" 2>"$work/err" || { cat "$work/out" "$work/err"; echo "compare: exit status $?"; return 1; }
 }
@@ -72,6 +72,7 @@ main() {
   local seed alike=0 found=0 failed=0
   need
   trap cleanup EXIT
+  trap 'exit 143' INT TERM HUP
   make_network
   make_worker
   for ((seed = first; seed < first + runs; seed++)); do

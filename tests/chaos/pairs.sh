@@ -111,6 +111,7 @@ if [ ! -x "$O/nccl-tune-worker-host" ] || ! command -v slurmctld >/dev/null; the
 fi
 cluster=pr$((RANDOM % 10000))
 trap '"$netns" destroy "$cluster"' EXIT
+trap 'exit 143' INT TERM HUP
 # A cluster of its own for each: a node that lost its cable leaves a step behind that Slurm is long in clearing up.
 for ((seed = ${2:-1}; seed <= ${3:-${2:-1}}; seed++)); do
   "$netns" create "$cluster" "$nodes" || exit 1

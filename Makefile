@@ -282,6 +282,7 @@ INSTALLED = $(addsuffix :$(plugindir),$(call built,plugin)) $(addsuffix :$(bindi
   $(addsuffix :$(plugstackdir),$(CONFS)) $(addsuffix :$(docdir),README.md CHANGELOG.md LICENSE) \
   $(foreach e,$(wildcard examples/*.md examples/*.slurm examples/*/*.* examples/*/Containerfile),$(e):$(docdir)/$(patsubst %/,%,$(dir $(e)))) \
   $(foreach m,$(wildcard etc/man/*),$(m):$(prefix)/share/man/man$(subst .,,$(suffix $(m)))) \
+  $(foreach s,$(wildcard etc/*.schema.json),$(s):$(prefix)/share/nccl-tune) \
   etc/bash_completion.d/nccl-tune:$(prefix)/share/bash-completion/completions \
   $(if $(ENROOT),$(O)/60-nccl-tune.sh:$(ENROOT)/hooks.d)
 # enroot's configuration folder, for our hook: where this machine has it, or as told (ENROOT=/etc/enroot for a package, ENROOT= for none).
@@ -303,7 +304,7 @@ install: all $(CONFS) $(if $(ENROOT),$(O)/60-nccl-tune.sh) ## what was built, to
 uninstall: ## what install put there, but not a policy that was changed
 	@for f in $(INSTALLED); do to=$(DESTDIR)$${f#*:}; f=$${f%%:*}; rm -f $$to/$${f##*/}; done; rm -f $(INSIDE); \
 	for f in $(SITE); do to=$(DESTDIR)$${f#*:}; f=$${f%%:*}; if cmp -s $$f $$to/$${f##*/}; then rm $$to/$${f##*/}; fi; done; \
-	rmdir $(addprefix $(DESTDIR),$(docdir)/examples/* $(docdir)/examples $(docdir) $(libexecdir)/nccl-tune $(sysconfdir)/nccl-tune) 2>/dev/null || :
+	rmdir $(addprefix $(DESTDIR),$(docdir)/examples/* $(docdir)/examples $(docdir) $(libexecdir)/nccl-tune $(prefix)/share/nccl-tune $(sysconfdir)/nccl-tune) 2>/dev/null || :
 
 DIST = nccl-tune-$(VERSION)
 dist: ## a tarball of the commit; twice the same bytes

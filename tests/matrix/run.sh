@@ -18,11 +18,13 @@ the end; the exit status is 1 when anything failed. Needs root, debootstrap and 
   --mirror URL     (http://deb.debian.org/debian)
   --live PATTERN   the groups of live tests (submit, trouble, pin, gpus, nogres, slow, bench)
   --quick          what depends on Slurm alone: the plugin with g++, through the fake host and a real slurmd
+  --flags FLAGS    CXXFLAGS (-O2 -g0)
   --fresh          make the roots anew
 HELP
 }
 
 dir=/var/tmp/nccl-tune-matrix mirror=http://deb.debian.org/debian live='^test-(submit|trouble|pin|gpus|nogres|slow|bench)$' quick=no fresh=no
+flags='-O2 -g0'
 releases=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -30,6 +32,7 @@ while [ $# -gt 0 ]; do
     --mirror) mirror=$2; shift ;;
     --live) live=$2; shift ;;
     --quick) quick=yes ;;
+    --flags) flags=$2; shift ;;
     --fresh) fresh=yes ;;
     -h | --help) usage; exit 0 ;;
     -*) usage >&2; exit 2 ;;
@@ -97,15 +100,21 @@ versions() { # RELEASE
   row "$1" 'versions' "Slurm $(version_of "$1" slurmd), $(enter "$dir/$1" g++ --version | head -n 1 | grep -o '[0-9.]*$') g++, $(enter "$dir/$1" clang --version 2>/dev/null | grep -oE 'version [0-9.]+' | cut -d' ' -f2) clang, yaml-cpp $(version_of "$1" libyaml-cpp-dev), PMIx $(version_of "$1" libpmix-dev), ${pmix:-no mpi_pmix}"
 }
 
-# A plugin of another release: Slurm must refuse it by name and run the job all the same.
-wrong_release() { # RELEASE
-  local other
+# The plugin built here with the headers of the other releases: it compiles, and this Slurm refuses it by name and runs the
+# job all the same. What was not built with Slurm's headers is taken as it is; CPATH puts theirs before the system's own.
+other_releases() { # RELEASE
+  local other root=$dir/$1
   for other in bookworm trixie sid; do
-    if [ "$other" = "$1" ] || [ ! -e "$dir/$other/src/build/nccl_tune.so" ]; then continue; fi
-    cp "$dir/$other/src/build/nccl_tune.so" "$dir/$1/src/build/other.so"
-    step "$1" "plugin built on $other" tests/live/slurm.sh --nodes 1 --cpus 2 --plugin build/other.so -- tests/matrix/refused.sh
-    return
+    if [ "$other" = "$1" ] || [ ! -e "$dir/$other/usr/include/slurm/spank.h" ]; then continue; fi
+    rm -rf "$root/src/build-other"
+    mkdir -p "$root/src/build-other/include"
+    cp -a "$root/src/build/." "$root/src/build-other/"
+    cp -a "$dir/$other/usr/include/slurm" "$root/src/build-other/include/"
+    rm -f "$root"/src/build-other/nccl_tune.so "$root"/src/build-other/spank/plugin/*.o
+    step "$1" "build, headers of $other" env CPATH=/src/build-other/include make -j"$(nproc)" CI=1 O=build-other CXXFLAGS="$flags" plugin || continue
+    step "$1" "refuses that of $other" tests/live/slurm.sh --nodes 1 --cpus 2 --plugin build-other/nccl_tune.so -- tests/matrix/refused.sh
   done
+  rm -rf "$root/src/build-other"
 }
 
 release() { # RELEASE
@@ -113,7 +122,7 @@ release() { # RELEASE
   copy_tree "$dir/$1"
   versions "$1"
   # What the release lacks a library for, `all` leaves out.
-  local parts=(plugin fake) flags='-O2 -g0'
+  local parts=(plugin fake)
   [ "$quick" = yes ] || parts=(all fake unit)
   step "$1" 'build, g++' make -k -j"$(nproc)" CI=1 CXXFLAGS="$flags" "${parts[@]}" || return
   [ "$quick" = yes ] || step "$1" 'unit tests' build/unit-tests --gtest_brief=1
@@ -121,7 +130,7 @@ release() { # RELEASE
   [ "$quick" = yes ] || step "$1" golden tests/golden/golden.sh build
   [ "$quick" = yes ] || step "$1" 'symbols, hardening' tests/arrows.sh build
   step "$1" 'live' env O=build tests/live/live.sh build "$live"
-  wrong_release "$1"
+  other_releases "$1"
   [ "$quick" = yes ] || step "$1" 'build, clang' make -k -j"$(nproc)" CI=1 O=build-clang CXX=clang++ CXXFLAGS="$flags" plugin tool
 }
 

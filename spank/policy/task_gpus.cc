@@ -144,7 +144,7 @@ TaskGpus outside_slurm(const Node& node, const Step& step, const Task& task) {
     if (cpus && !(*cpus & *task.mask).empty()) beside.push_back(gpu);
   }
   if (beside.size() != 1 || beside.front() == result.gpus.front()) return result;
-  return {beside, all, "The only GPU beside the CPUs that the task was given.", false};
+  return {std::move(beside), std::move(all), "The only GPU beside the CPUs that the task was given.", false};
 }
 
 // No variable names a GPU: --exclusive without gres, or --gpu-bind=none on Slurm before 23.11, where only user_init saw

@@ -10,7 +10,7 @@ need_two_cpus() {
 }
 
 # Two tasks that have both CPUs each; Slurm binds GPUs only where a node has several tasks.
-both=(-n2 -c2 -O "--cpu-bind=mask_cpu:3,3" --gpus-per-node=2)
+both=(-n2 "--cpu-bind=mask_cpu:3,3" --gpus-per-node=2)
 
 # "TASK CPULIST" of each task, sorted.
 masks() {

@@ -1,32 +1,42 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages of a folder in this root, uses them, removes them: packages.sh FOLDER. As root, in a root that
-# may be thrown away.
-set -u
-folder=$1 passed=0 failed=0
-verdict() { if [ "$2" = 0 ]; then passed=$((passed + 1)); echo "ok   $1"; else failed=$((failed + 1)); echo "FAIL $1"; fi; }
+# Sourced by run.sh: the packages of the commit, looked over, each kind installed, used and removed in a fresh root of this
+# host's release.
+# shellcheck disable=SC2154,SC2034  # dir, log, failed, top: of run.sh
 
-plugin=(/usr/lib/*/slurm-wlm/nccl_tune.so)
-apt-get -qy install --no-install-recommends "$folder"/nccl-tune-common_*.deb "$folder"/nccl-tune-plugin_*.deb
-verdict 'the plugin alone, without the tool' $?
-plugin=(/usr/lib/*/slurm-wlm/nccl_tune.so)
-[ -e "${plugin[0]}" ]; verdict 'it lies among the plugins of Slurm' $?
-! ldd "${plugin[0]}" | grep -E 'not found|cuda|nccl|pmix'; verdict 'it finds its libraries, and needs no CUDA' $?
-echo 'ClusterName=x' >/tmp/slurm.conf
-echo 'SlurmctldHost=localhost' >>/tmp/slurm.conf
-echo "PlugStackConfig=/etc/slurm/plugstack.conf" >>/tmp/slurm.conf
-SLURM_CONF=/tmp/slurm.conf srun --help 2>/dev/null | grep -q -- '--nccl-tune'; verdict 'srun lists its option' $?
-apt-get -qy install --no-install-recommends "$folder"/nccl-tune_*.deb "$folder"/nccl-tune-worker-host_*.deb
-verdict 'tool and worker' $?
-nccl-tune --version; verdict 'the tool starts' $?
-nccl-tune plan --json | python3 -m json.tool >/dev/null; verdict 'the tool plans' $?
-man -w nccl-tune >/dev/null 2>&1 || [ -e /usr/share/man/man1/nccl-tune.1.gz ] || grep -qs '^path-exclude.*/man/' /etc/dpkg/dpkg.cfg.d/*
-verdict 'its manual page is there' $?
-apt-get -qy purge nccl-tune-common nccl-tune-plugin nccl-tune nccl-tune-worker-host
-verdict 'purged' $?
-left=$(find /etc /usr /var/lib -iname '*nccl*tune*' ! -path '/var/lib/apt/*' 2>/dev/null)
-[ -z "$left" ]; verdict "nothing is left${left:+: $left}" $?
-SLURM_CONF=/tmp/slurm.conf srun --help >/dev/null 2>&1; verdict 'srun goes on' $?
-rm -f /tmp/slurm.conf
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+package_tools='dpkg-dev debhelper lintian rpm rpmlint'
+slurm_packages='slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge python3 procps psmisc iproute2 rpm'
+
+# on_host WHAT COMMAND...: a row for a command on this host; FAILED when it fails.
+on_host() {
+  local what=$1 file=$log/packages.${1//[^a-z0-9+]/-}
+  shift
+  if "$@" >"$file" 2>&1; then row packages "$what" ok; return; fi
+  row packages "$what" "FAILED ($file)"
+  failed=1
+  return 1
+}
+
+# lintian's exit status is 0 with warnings: what it says counts.
+look_over_deb() { lintian --tag-display-limit 0 "$1"/deb/*.changes 2>&1 | tee /dev/stderr | grep -cE '^[EW]:' | grep -qx 0; }
+look_over_rpm() { rpmlint -c "$top/etc/packaging/rpm/rpmlint.toml" "$1"/rpm/RPMS/*/*.rpm "$1"/rpm/SRPMS/*.rpm; }
+
+packages() {
+  local out=$dir/packages.out suite root=$dir/packages kind
+  # shellcheck disable=SC2086  # a list of words
+  "$top/.ci/deps" $package_tools || { row packages tools FAILED; failed=1; return; }
+  suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  on_host 'make deb' env DEB_BUILD_OPTIONS=parallel="$(nproc)" make -C "$top" O="$out" deb && on_host lintian look_over_deb "$out"
+  on_host 'make rpm' env RPMBUILD_ARGS='--nodeps --with gloo' make -C "$top" O="$out" rpm && on_host rpmlint look_over_rpm "$out"
+  # shellcheck disable=SC2086
+  make_root "$suite" bare $slurm_packages || { row packages root "FAILED: $log/bare.root"; failed=1; return; }
+  for kind in deb rpm; do
+    rm -rf --one-file-system "$root"
+    cp -a "$dir/bare" "$root"
+    mkdir "$root/packages"
+    find "$out/$kind" -maxdepth 3 -name "*.$kind" ! -name '*dbgsym*' ! -name '*debuginfo*' ! -name '*.src.rpm' -exec cp {} "$root/packages/" \;
+    copy_tree "$root"
+    step packages "$kind in a fresh root" tests/matrix/installed.sh /packages
+  done
+  rm -rf --one-file-system "$root"
+}

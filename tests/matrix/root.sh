@@ -9,7 +9,8 @@ packages='g++ clang make binutils git ca-certificates python3 procps psmisc ipro
   slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libpmi2-0 openmpi-bin valgrind'
 
 # enter ROOT COMMAND...: in the root, in mount and process name spaces that end with the command and take all that it left
-# running along. /sys is the host's, for the cgroups; /dev/shm is the root's own.
+# running along. /sys is the host's, for the cgroups; /dev/shm is the root's own; /tmp is empty (make names a pipe there by
+# its process id, which comes again in each name space).
 enter() {
   local root=$1
   shift
@@ -21,17 +22,20 @@ enter() {
     mount -t tmpfs -o mode=1777 shm "$root/dev/shm" && mount -t devpts -o newinstance,ptmxmode=666 pts "$root/dev/pts" &&
     for n in null zero full random urandom tty; do cp -a /dev/$n "$root/dev/"; done &&
     { [ ! -e /dev/fuse ] || cp -a /dev/fuse "$root/dev/"; } &&
-    ln -s pts/ptmx "$root/dev/ptmx" && ln -s /proc/self/fd "$root/dev/fd" && mkdir -p "$root/tmp" &&
+    ln -s pts/ptmx "$root/dev/ptmx" && ln -s /proc/self/fd "$root/dev/fd" && mount -t tmpfs -o mode=1777 tmp "$root/tmp" &&
     exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TERM=dumb \
       DEBIAN_FRONTEND=noninteractive "$@"' enter "$root" "$@"
 }
 
-# make_root SUITE: a root of that Debian release under $dir, made once and used again.
+# make_root SUITE [NAME [PACKAGE...]]: a root of that Debian release, $dir/NAME (SUITE) with those packages (all that build
+# and tests need), made once and used again.
 make_root() {
-  local suite=$1 root=$dir/$1 package
+  local suite=$1 name=${2:-$1} root list package
+  root=$dir/$name list=$packages
+  [ $# -lt 3 ] || list=${*:3}
   [ ! -e "$root/.ready" ] || return 0
   rm -rf --one-file-system "$root"
-  debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$log/$suite.root" 2>&1 || return 1
+  debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$log/$name.root" 2>&1 || return 1
   cp /etc/resolv.conf "$root/etc/"
   grep -E '^(127|::1)|localhost' /etc/hosts >"$root/etc/hosts"
   echo "127.0.1.1 $(hostname)" >>"$root/etc/hosts"
@@ -41,10 +45,10 @@ make_root() {
   [ "$suite" != sid ] || echo 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/99-no-date"
   # shellcheck disable=SC2086  # a list of words
   { enter "$root" apt-get -q update &&
-    { enter "$root" apt-get -qy install --no-install-recommends $packages ||
-      for package in $packages; do
+    { enter "$root" apt-get -qy install --no-install-recommends $list ||
+      for package in $list; do
         enter "$root" apt-get -qy install --no-install-recommends "$package" || echo "not to be had: $package"
-      done; }; } >>"$log/$suite.root" 2>&1 || return 1
-  enter "$root" useradd -m -u 4242 user >>"$log/$suite.root" 2>&1
+      done; }; } >>"$log/$name.root" 2>&1 || return 1
+  enter "$root" useradd -m -u 4242 user >>"$log/$name.root" 2>&1
   touch "$root/.ready"
 }

@@ -9,8 +9,8 @@ usage() {
   cat <<'HELP'
 usage: run.sh [OPTION]... [RELEASE]...
 
-RELEASE: bookworm (Slurm 22.05), trixie (24.11), sid (26.05 and on), arm64 (cross-built on trixie, under qemu-user); all of
-them when none is named. Each gets a debootstrap root, in which a copy of this tree is built with g++ and with clang, and
+RELEASE: bookworm (Slurm 22.05), trixie (24.11), sid (26.05 and on), arm64 (cross-built on trixie, under qemu-user), packages
+(.deb and .rpm, built here and each used in a fresh root); all of them when none is named. Each gets a debootstrap root, in which a copy of this tree is built with g++ and with clang, and
 the tests are run: the plugin through the fake SPANK host, and with a real slurmctld and slurmd of that release. A table at
 the end; the exit status is 1 when anything failed. Needs root, debootstrap and a mirror; some minutes a release.
 
@@ -41,7 +41,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ "$quick" = no ] || live=${live/|bench/}
-[ "${#releases[@]}" -gt 0 ] || releases=(bookworm trixie sid arm64)
+[ "${#releases[@]}" -gt 0 ] || releases=(bookworm trixie sid arm64 packages)
 [ "$(id -u)" = 0 ] || { echo "run.sh: must be root" >&2; exit 2; }
 command -v debootstrap >/dev/null || { echo "run.sh: debootstrap is not here" >&2; exit 2; }
 log=$dir/log
@@ -136,13 +136,13 @@ release() { # RELEASE
 
 for name in "${releases[@]}"; do
   if [ "$fresh" = yes ]; then rm -rf --one-file-system "${dir:?}/$name"; fi
-  if [ "$name" = arm64 ]; then
-    # shellcheck source=tests/matrix/arm64.sh
-    . "$here/arm64.sh"
-    arm64
-  else
-    release "$name"
-  fi
+  case $name in
+    arm64 | packages)
+      # shellcheck source=/dev/null
+      . "$here/$name.sh"
+      "$name" ;;
+    *) release "$name" ;;
+  esac
 done
 echo
 echo "release   what                       result"

@@ -290,6 +290,8 @@ ENROOT ?= $(wildcard $(sysconfdir)/enroot)
 SITE  = etc/nccl-tune.yaml:$(sysconfdir) etc/expected.yaml:$(sysconfdir)/nccl-tune etc/tune-space.yaml:$(sysconfdir)/nccl-tune
 # Where pyxis is used the plugin is loaded twice, and Slurm loads no path twice: hence a link for the second time.
 INSIDE = $(if $(plugin.why),,$(DESTDIR)$(plugindir)/nccl_tune_inside.so)
+# What the plugin was built for, such as 24.11: Slurm loads no plugin of another series, and says so on the nodes alone.
+slurm_series = $(shell n=$$(sed -n 's/^.define SLURM_VERSION_NUMBER *//p' $(SLURM_HOME)/include/slurm/slurm_version.h); printf '%d.%02d' $$((n >> 16)) $$((n >> 8 & 255)))
 CONFS = $(patsubst etc/plugstack.conf.d/%,$(O)/%,$(wildcard etc/plugstack.conf.d/*.conf))
 $(CONFS): $(O)/%.conf: etc/plugstack.conf.d/%.conf $(O)/flags
 	$(Q)sed 's|^\([a-z]*\) \([a-z_]*\.so\)|\1 $(plugindir)/\2|' $< >$@
@@ -299,6 +301,9 @@ install: all $(CONFS) $(if $(ENROOT),$(O)/60-nccl-tune.sh) ## what was built, to
 	@set -e; put() { m=644; test ! -x $$1 || m=755; install -D -m $$m $$1 $$2; echo "  $$2"; }; \
 	for f in $(INSTALLED); do to=$(DESTDIR)$${f#*:}; f=$${f%%:*}; put $$f $$to/$${f##*/}; done; \
 	for f in $(SITE); do to=$(DESTDIR)$${f#*:}; f=$${f%%:*}; test -e $$to/$${f##*/} || put $$f $$to/$${f##*/}; done; \
+	$(if $(DESTDIR)$(plugin.why),,here=$$({ slurmd -V || srun -V; } 2>/dev/null | grep -oE '[0-9]+\.[0-9]+' | head -n 1); \
+	test "$${here:-$(slurm_series)}" = $(slurm_series) || \
+	echo "nccl_tune.so: built for Slurm $(slurm_series), and the Slurm here is $$here, which refuses it; set SLURM_HOME to the one that runs" >&2;) \
 	$(if $(INSIDE),ln -sf nccl_tune.so $(INSIDE); echo "  $(INSIDE)";) \
 	echo 'plugstack.conf needs the line: include $(plugstackdir)/*.conf'
 uninstall: ## what install put there, but not a policy that was changed

@@ -49,7 +49,7 @@ const RailReport* report_of(const std::optional<std::vector<RailReport>>& report
 }  // namespace
 
 PairsTask::PairsTask(PairsOptions options, std::map<std::string, std::string> environment, World& world, Alarm& alarm,
-                     ChosenWorker worker, int signal_fd, NicsOf nics)
+                     const ChosenWorker& worker, int signal_fd, NicsOf nics)
     : options_(std::move(options)),
       environment_(std::move(environment)),
       world_(world),
@@ -84,6 +84,7 @@ std::vector<RailReport> PairsTask::reports_of_lost(int task, const std::string& 
   const std::vector<int>& tasks = exchange_.tasks_of(exchange_.node());
   const auto at = static_cast<int>(std::find(tasks.begin(), tasks.end(), task) - tasks.begin());
   std::vector<RailReport> reports;
+  reports.reserve(static_cast<size_t>(options_.gpus));
   for (int i = 0; i < options_.gpus; ++i)
     reports.push_back({at * options_.gpus + i, 0, RailReport::Blame::died, false, why});
   return reports;

@@ -20,7 +20,7 @@ using NicsOf = std::function<std::string(const std::string& bdf)>;
 class PairsTask {
  public:
   PairsTask(PairsOptions options, std::map<std::string, std::string> environment, World& world, Alarm& alarm,
-            ChosenWorker worker, int signal_fd, NicsOf nics);
+            const ChosenWorker& worker, int signal_fd, NicsOf nics);
 
   // Never throws; gives the exit status. On rank 0 the report is complete when it returns.
   int run();

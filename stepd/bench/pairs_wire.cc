@@ -24,6 +24,7 @@ std::string field(std::string text) {
 
 std::string line(const std::vector<std::string>& fields) {
   std::vector<std::string> clean;
+  clean.reserve(fields.size());
   for (const std::string& text : fields) clean.push_back(field(text));
   return join(clean, "\t") + "\n";
 }

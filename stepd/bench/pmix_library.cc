@@ -28,7 +28,7 @@ void name_key(pmix_info_t& info, const char* key) {
 std::string Library::words(pmix_status_t status) const { return print("%s (%d)", error_string(status), status); }
 
 std::string Library::version() const {
-  const std::string text = get_version();
+  std::string text = get_version();
   const size_t from = text.find_first_of("0123456789");
   if (from == std::string::npos) return text;
   std::string number = text.substr(from, text.find_first_not_of("0123456789.", from) - from);

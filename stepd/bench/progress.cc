@@ -30,7 +30,7 @@ void Progress::show(uint64_t size, size_t at, size_t total, const std::vector<ui
                at > 0 ? print("about %.0f s left", left).c_str() : "");
 }
 
-void Progress::clear() {
+void Progress::clear() const {
   if (shown_) std::fputs("\r\033[K", stderr);
 }
 

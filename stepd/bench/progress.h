@@ -15,7 +15,7 @@ class Progress {
   ~Progress() { clear(); }
   // Case `at` of `total` begins; `sizes` are those of one sweep, to weigh what is left.
   void show(uint64_t size, size_t at, size_t total, const std::vector<uint64_t>& sizes);
-  void clear();
+  void clear() const;
 
  private:
   bool shown_;

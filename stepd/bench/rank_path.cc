@@ -34,6 +34,7 @@ std::string name_ranks(const std::vector<int>& ranks, size_t all, const std::fun
   if (ranks.size() > kMostNamed)
     return print("%zu ranks, %s, first %s", ranks.size(), rank_list(ranks).c_str(), who(ranks.front()).c_str());
   std::vector<std::string> names;
+  names.reserve(ranks.size());
   for (const int rank : ranks) names.push_back(who(rank));
   return join(names, ", ");
 }
@@ -54,9 +55,9 @@ std::string local_of(const RankPath& path) {
 
 std::string switch_of(const RankPath& path) {
   std::vector<std::string> parts;
-  if (path.nvls) parts.push_back("NVLS");
-  if (path.sharp) parts.push_back("SHARP");
-  if (path.mnnvl) parts.push_back("MNNVL");
+  if (path.nvls) parts.emplace_back("NVLS");
+  if (path.sharp) parts.emplace_back("SHARP");
+  if (path.mnnvl) parts.emplace_back("MNNVL");
   return join(parts, ", ");
 }
 

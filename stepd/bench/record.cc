@@ -36,6 +36,7 @@ std::string differences(const std::vector<TaskRecord>& tasks, Value value) {
     for (const WorkerRecord& worker : task.workers) ranks_of[value(task, worker)].push_back(rank++);
   if (ranks_of.size() < 2) return "";
   std::vector<std::string> parts;
+  parts.reserve(ranks_of.size());
   for (auto& [text, ranks] : ranks_of)
     parts.push_back(text + (ranks.size() == 1 ? ": rank " : ": ranks ") + rank_list(ranks));
   return join(parts, "; ");
@@ -136,9 +137,8 @@ std::vector<std::string> contradictions(const std::vector<TaskRecord>& tasks) {
   add("some tasks have a GPU and some have none",
       differences(tasks, [](const auto& t, const auto&) { return t.worker; }));
   add("ranks load different libraries", differences(tasks, [](const auto&, const auto& w) { return w.library; }));
-  size_t workers = tasks.empty() ? 0 : tasks.front().workers.size();
-  for (const TaskRecord& task : tasks)
-    if (task.workers.size() != workers) lines.push_back("tasks have different numbers of workers");
+  const auto differs = [&](const TaskRecord& task) { return task.workers.size() != tasks.front().workers.size(); };
+  if (std::any_of(tasks.begin(), tasks.end(), differs)) lines.emplace_back("tasks have different numbers of workers");
   find_shared_gpus(tasks, lines);
   return lines;
 }
@@ -146,6 +146,7 @@ std::vector<std::string> contradictions(const std::vector<TaskRecord>& tasks) {
 std::vector<int> root_ranks(int ranks) {
   const int roots = std::max(1, (ranks + kRanksPerRoot - 1) / kRanksPerRoot);
   std::vector<int> result;
+  result.reserve(static_cast<size_t>(roots));
   for (int i = 0; i < roots; ++i) result.push_back(static_cast<int>(static_cast<int64_t>(i) * ranks / roots));
   return result;
 }

@@ -23,7 +23,6 @@ Tone tone_of(Status status) {
     case Status::ok:
       return Tone::good;
     case Status::warn:
-      return Tone::warn;
     case Status::fail:
       return Tone::warn;
     case Status::skip:

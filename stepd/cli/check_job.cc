@@ -178,6 +178,7 @@ std::vector<Finding> compare(bench::World& world, bench::Alarm& alarm, const std
   for (const Member& member : members) alike[member.digest].push_back(&member);
   std::string asked;
   std::vector<const std::vector<const Member*>*> groups;
+  groups.reserve(alike.size());
   for (const auto& [digest, group] : alike) groups.push_back(&group);
   std::sort(groups.begin(), groups.end(), [](const auto* a, const auto* b) {
     return a->size() != b->size() ? a->size() > b->size() : a->front()->rank < b->front()->rank;
@@ -236,6 +237,7 @@ std::vector<Finding> missing_tasks(bench::World& world, bench::Alarm& alarm, con
     for (const std::string& task : bench::tasks_without(world, key))
       gone.emplace_back(task, fmt::format("no answer within {:.0f} s", kPatience));
   std::vector<Finding> findings;
+  findings.reserve(gone.size());
   for (auto& [object, observed] : gone)
     findings.push_back({kTaskCheck, "job", Status::fail, std::move(object), std::move(observed),
                         "a task that checks its node and tells",

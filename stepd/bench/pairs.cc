@@ -67,6 +67,14 @@ double PairSearch::bound(bool alone) const {
   return middle * std::max(kLowestThreshold, std::min(options_.threshold, 1 - kSigmas * sigma));
 }
 
+double PairSearch::bisection() const {
+  if (options_.full) return 0;
+  double sum = 0;
+  for (const PairFigure& figure : figures_)
+    if (figure.round == (options_.alone ? 1 : 0) && figure.failure.empty()) sum += figure.gbps;
+  return sum;
+}
+
 std::vector<NodePair> PairSearch::next_round() {
   current_.clear();
   if (round_ == 0 && options_.alone) {

@@ -168,6 +168,8 @@ std::string head_text(const PairsRun& run, const PairSearch& search) {
     if (const double middle = search.median(alone); middle > 0)
       text += print("# median of %s: %s GB/s; slow is below %s GB/s\n", alone ? "nodes alone" : "pairs",
                     rate(middle).c_str(), rate(search.bound(alone)).c_str());
+  if (const double sum = search.bisection(); sum > 0 && run.nodes.size() > 3)
+    text += print("# bisection, one half of the nodes with the other at a time: %s GB/s each way\n", rate(sum).c_str());
   return text;
 }
 
@@ -256,6 +258,7 @@ std::string json_end(const PairsRun& run, const PairSearch& search, int status) 
                 {"median", rounded(search.median(false), 1e-4)},
                 {"median_alone", rounded(search.median(true), 1e-4)},
                 {"bound", rounded(search.bound(false), 1e-4)},
+                {"bisection", rounded(search.bisection(), 1e-4)},
                 {"good", compress_hosts(lists.good)},
                 {"bad", compress_hosts(lists.bad)},
                 {"unreachable", compress_hosts(lists.unreachable)},

@@ -223,6 +223,8 @@ TEST(PairsReport, TableListsAndCommandsNameWhatIsBad) {
   EXPECT_THAT(text, HasSubstr("NIC mlx5_1"));
   EXPECT_THAT(text, testing::ContainsRegex("node3 +all +- +node7 +29.[0-9]+ +6[0-9] +path "));
   EXPECT_THAT(text, testing::ContainsRegex("node8 +all +- +- .*unreachable +no answer from its tasks in round 2"));
+  // Node 1 with 5, 2 with 6, 3 with 7; 4 with 8 failed.
+  EXPECT_THAT(text, testing::ContainsRegex("# bisection, .*: 215.[67] GB/s each way\n"));
   EXPECT_THAT(text, HasSubstr("# good        : node[1-5,7] (6)\n"));
   EXPECT_THAT(text, HasSubstr("# bad         : node6 (1)\n"));
   EXPECT_THAT(text, HasSubstr("# unreachable : node8 (1)\n"));

@@ -111,7 +111,7 @@ TrialResult TrialRunner::run(const Variant& variant, const std::vector<Work>& wo
   if (!fault) fault = measure(launch, options, works, end, longest_wait, result);
   if (fault && fault->kind == Fault::Kind::hung && passed(end))
     fault->text += print("; the trial's bound of %.0f s is over", seconds);
-  settle(launch, std::move(fault), longest_wait, began, result);
+  settle(launch, fault, longest_wait, began, result);
   if (!result.fault) result.fault = find_wrong_data(works, result.rows);
   over_ = result.over();
   return result;
@@ -153,8 +153,8 @@ std::optional<Fault> TrialRunner::measure(Launch& launch, const Options& base, c
 
 // Ends the workers, and agrees with the other tasks on what became of the trial. Whatever happened here, every task
 // comes to this one fence.
-void TrialRunner::settle(Launch& launch, std::optional<Fault> fault, double longest_wait, Clock::time_point began,
-                         TrialResult& result) {
+void TrialRunner::settle(Launch& launch, const std::optional<Fault>& fault, double longest_wait,
+                         Clock::time_point began, TrialResult& result) {
   Outcome own = outcome_of(launch, fault);
   if (own.cause) launch.alarm().raise(split(own.text, '\n').front());
   if (fault)

@@ -86,7 +86,7 @@ class TrialRunner {
  private:
   std::optional<Fault> measure(Launch& launch, const Options& options, const std::vector<Work>& works, Deadline end,
                                double& longest_wait, TrialResult& result);
-  void settle(Launch& launch, std::optional<Fault> fault, double longest_wait, Clock::time_point began,
+  void settle(Launch& launch, const std::optional<Fault>& fault, double longest_wait, Clock::time_point began,
               TrialResult& result);
   TrialResult no_further(const std::string& why) const;
 

@@ -87,6 +87,7 @@ bool wait_for_release(World& world, const std::string& key) {
 
 std::vector<std::string> hosts_of(const World& world) {
   std::vector<std::string> hosts;
+  hosts.reserve(static_cast<size_t>(world.place().size));
   for (int task = 0; task < world.place().size; ++task) hosts.push_back(world.host_of(task));
   return hosts;
 }

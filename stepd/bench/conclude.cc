@@ -188,6 +188,7 @@ int Session::conclude(std::optional<Fault> fault) {
     add(describe_wrong(info_, rows_));
     add(describe_setting(info_, worker_.note));
     add(describe_rates(info_, rows_));
+    add(describe_small(info_, rows_));
     add(describe_limit(info_, rows_, ends.hca_gbs));
     add(describe_cycles(rows_));
     const Verdict verdict = compare_with_expected(options_, info_, rows_);

@@ -12,6 +12,7 @@
 namespace nccltune::bench {
 namespace {
 
+constexpr uint64_t kSmall = 16 << 10;    // bytes
 constexpr uint64_t kLarge = 1ull << 30;  // sizes from which a link's rate can be read (NVIDIA/nccl-tests#212)
 constexpr size_t kMostLines = 64;
 constexpr size_t kMostGroups = 32;
@@ -128,6 +129,18 @@ std::vector<std::string> describe_rates(const RunInfo& info, const std::vector<R
   if (count) lines.front() += print("; mean from 1 GiB up %.2f GB/s", large / count);
   lines.front() += "; the mean above is over all sizes, small ones too";
   return lines;
+}
+
+std::vector<std::string> describe_small(const RunInfo& info, const std::vector<Row>& rows) {
+  if (std::none_of(rows.begin(), rows.end(), [](const Row& row) { return row.bytes <= kSmall; })) return {};
+  std::string text = print("to %s the time is that of launching an operation and of its way, not of the data",
+                           human_size(kSmall).c_str());
+  if (info.options.graph > 0)
+    text += "; with -G a row's operations are launched together, and one that is launched alone takes longer";
+  else if (info.options.aggregate > 1)
+    text += print("; with -m %d operations are launched together, and one that is launched alone takes longer",
+                  info.options.aggregate);
+  return {text};
 }
 
 std::vector<std::string> describe_times(const RunInfo& info, const std::vector<Row>& rows) {

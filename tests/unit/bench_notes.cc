@@ -109,6 +109,17 @@ TEST(BenchNotes, ManyGroupsAreCut) {
   EXPECT_EQ(lines.back(), "and 68 more");
 }
 
+TEST(BenchNotes, TheTimeOfSmallSizesIsExplained) {
+  RunInfo info = info_of_run(4, 1);
+  const std::vector<Row> rows = {row_of(8, 1e-5), row_of(1 << 20, 1e-4)};
+  EXPECT_THAT(describe_small(info, rows), ElementsAre(AllOf(HasSubstr("launching"), Not(HasSubstr("together")))));
+  info.options.aggregate = 4;
+  EXPECT_THAT(describe_small(info, rows), ElementsAre(HasSubstr("with -m 4 operations are launched together")));
+  info.options.graph = 1;
+  EXPECT_THAT(describe_small(info, rows), ElementsAre(HasSubstr("with -G a row's operations are launched together")));
+  EXPECT_THAT(describe_small(info, {row_of(1 << 20, 1e-4)}), IsEmpty());
+}
+
 TEST(BenchNotes, CyclesTellTheirExtremes) {
   std::vector<Row> rows;
   for (int cycle = 0; cycle < 5; ++cycle)

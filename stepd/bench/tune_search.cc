@@ -235,20 +235,16 @@ void Search::next_rung() {
 
 void Search::close_round() {
   const std::optional<Setting> now = champion();
-  if (exhaustive_ || !now) {
-    decide();
-  } else if (stage_ == Stage::screen) {
+  if (exhaustive_ || !now) return decide();
+  if (stage_ == Stage::screen) {
     std::vector<Setting> together = combinations();
-    if (together.size() < 2)
-      open_round(Stage::refine, neighbours(*now), 1);
-    else
-      open_round(Stage::combine, std::move(together), 0.6);
-  } else if (stage_ == Stage::combine || (now != round_champion_ && refinements_ < kMostRefinements)) {
-    ++refinements_;
-    open_round(Stage::refine, neighbours(*now), stage_ == Stage::combine ? 0.7 : 1);
-  } else {
-    decide();
+    if (together.size() < 2) return open_round(Stage::refine, neighbours(*now), 1);
+    return open_round(Stage::combine, std::move(together), 0.6);
   }
+  const bool better = now != round_champion_ && refinements_ < kMostRefinements;
+  if (stage_ != Stage::combine && !better) return decide();
+  ++refinements_;
+  open_round(Stage::refine, neighbours(*now), stage_ == Stage::combine ? 0.7 : 1);
 }
 
 // The deciding launches, both sides in pairs, the order within a pair by lot.

@@ -34,6 +34,9 @@ environment() {
   srun -N1 -n1 -w "$node" "$@" env 2>stderr | sort
 }
 
+# What stderr holds, but for srun's word that a busy node makes it wait.
+said() { grep -vE '^srun: job [0-9]+ (queued and waiting|has been allocated)' stderr; }
+
 # batch SBATCH-OPTION...: submits the script on stdin, waits for its end, prints its output; returns 1 when it failed.
 batch() {
   local job state

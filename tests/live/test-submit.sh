@@ -211,7 +211,7 @@ test_show_tells_and_sets_nothing() {
 
 test_env_sets_and_says_nothing() {
   want_roce "$(environment "$n1" --nccl-tune=env)"
-  want "stderr" '' "$(cat stderr)"
+  want "stderr" '' "$(said)"
 }
 
 test_bind_sets_no_nccl_variable() {

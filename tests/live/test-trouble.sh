@@ -83,7 +83,7 @@ test_policy_that_is_good() {
   policy "$n1" 'exclude_hcas: [mlx5_0]'
   env=$(environment "$n1" --nccl-tune)
   has "$env" '^NCCL_IB_HCA==mlx5_1:1,mlx5_2:1'
-  want stderr '' "$(cat stderr)"
+  want stderr '' "$(said)"
 }
 
 test_policy_mode_off() {

@@ -109,7 +109,8 @@ void Session::check_profile(const Policy& policy) {
 void Session::obey_policy_mode(const Policy& policy) {
   if (policy.mode == Mode::on || options_.action == Options::Action::show) return;
   options_.action = policy.mode == Mode::off ? Options::Action::off : Options::Action::show;
-  if (asked() && policy.mode == Mode::off) notices_.emplace_back("the site's policy says 'mode: off'; nothing is tuned");
+  if (asked() && policy.mode == Mode::off)
+    notices_.emplace_back("the site's policy says 'mode: off'; nothing is tuned");
 }
 
 void Session::plan_the_node(spank_t spank) {

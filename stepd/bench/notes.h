@@ -11,8 +11,8 @@ namespace nccltune::bench {
 
 std::vector<std::string> describe_setting(const RunInfo& info, const std::string& worker_note);
 std::vector<std::string> describe_rates(const RunInfo& info, const std::vector<Row>& rows);
-// What the time of a small message is, which people ask again and again (NVIDIA/nccl-tests#123, #333, NVIDIA/nccl#1984).
-// None without such rows.
+// What the time of a small message is, which people ask again and again (NVIDIA/nccl-tests#123, #333,
+// NVIDIA/nccl#1984). None without such rows.
 std::vector<std::string> describe_small(const RunInfo& info, const std::vector<Row>& rows);
 std::vector<std::string> describe_times(const RunInfo& info, const std::vector<Row>& rows);
 // Rows whose interval did not become as narrow as --ci asks, or that drift. None without --ci.

@@ -85,8 +85,8 @@ class PairSearch {
   double median(bool alone) const;
   // A figure below this is slow, GB/s: threshold x median, and lower where the figures scatter by more than that.
   double bound(bool alone) const;
-  // What one half of the nodes moved to the other in the first round of pairs, all of them and their rails together, GB/s
-  // each way. 0: none, or every pair was asked for.
+  // What one half of the nodes moved to the other in the first round of pairs, all of them and their rails together,
+  // GB/s each way. 0: none, or every pair was asked for.
   double bisection() const;
 
   // Every rail of it ran well with some partner (or, where there is no other node, nothing was slow).

@@ -96,6 +96,7 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const Start& start) 
   }
   std::vector<std::string> texts = environment_with(start.environment);
   std::vector<char*> environment;
+  environment.reserve(texts.size() + 1);
   for (std::string& text : texts) environment.push_back(text.data());
   environment.push_back(nullptr);
 

@@ -18,8 +18,6 @@
 #include "base/text.h"
 #include "policy/kept.h"
 
-extern char** environ;
-
 namespace nccltune::cli {
 
 namespace {

@@ -12,11 +12,13 @@
 
 namespace nccltune::cli {
 
-// Weak: a build may leave the benchmark out, and the other commands do not need it.
+// Weak: a build may leave the benchmark out, and the other commands do not need it. Said here, as the definitions are
+// not. NOLINTBEGIN(readability-redundant-declaration)
 int bench(int argc, char** argv) __attribute__((weak));
 int compare(int argc, char** argv) __attribute__((weak));
 int pairs(int argc, char** argv) __attribute__((weak));
 int tune(int argc, char** argv) __attribute__((weak));
+// NOLINTEND(readability-redundant-declaration)
 
 namespace {
 
@@ -60,7 +62,8 @@ constexpr const char* kHelp =
 
 int refuse(const std::string& word) {
   std::vector<std::string> names;
-  for (const Command& command : kCommands) names.push_back(command.name);
+  names.reserve(std::size(kCommands));
+  for (const Command& command : kCommands) names.emplace_back(command.name);
   const std::string near = nearest_word(word, names);
   say({.object = word,
        .what = word.starts_with('-') ? "unknown option" : "unknown command",

@@ -84,9 +84,8 @@ void send_failure(const Failed& failed, uint32_t sequence) {
 }
 
 void copy_text(char* field, size_t bytes, const std::string& text) {
-  const size_t length = std::min(text.size(), bytes - 1);
-  std::memcpy(field, text.data(), length);
-  std::memset(field + length, 0, bytes - length);
+  std::memset(field, 0, bytes);
+  text.copy(field, bytes - 1);
 }
 
 void watch_supervisor() {

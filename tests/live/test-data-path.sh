@@ -43,6 +43,7 @@ test_a_rank_that_dies_while_others_end_is_heard_of() {
   nccl-tune bench --help >/dev/null 2>&1 || skip "built without the benchmark"
   mkdir workers
   ln -s "$top/tests/fake/bench_worker.py" workers/nccl-tune-worker-nccl
+  # shellcheck disable=SC2016 # expanded there
   printf '%s\n' '#!/bin/bash' '[ "$SLURM_PROCID" != 1 ] || export FAKE_WORKER=killed' \
     'exec nccl-tune bench --worker nccl -b 1K -e 1M -f 2' >task
   chmod +x task

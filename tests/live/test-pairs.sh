@@ -127,7 +127,7 @@ test_a_client_without_shared_memory() {
   local layout
   for layout in "-N1 --ntasks-per-node=2" "-N2 --ntasks-per-node=2"; do
     # shellcheck disable=SC2086 # two options
-    PMIX_MCA_gds=hash pairs $layout >out || fail "$layout: exit status $?: $(cat out stderr)"
+    PMIX_MCA_gds="hash" pairs $layout >out || fail "$layout: exit status $?: $(cat out stderr)"
     has "$(cat out)" "^# good +: "
   done
 }

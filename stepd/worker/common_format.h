@@ -129,7 +129,8 @@ NCCLTUNE_BOTH typename F::Bits encode(bool negative, uint64_t magnitude, int exp
   uint64_t biased = 0;
   int shift = exponent - F::kLeast;  // subnormal: in units of the smallest number
   if (top + exponent >= F::kLeastNormal) {
-    biased = static_cast<uint64_t>(top + exponent + F::kBias);
+    const int raised = top + exponent + F::kBias;
+    biased = static_cast<uint64_t>(raised);
     shift = kFraction - top;
   }
   const uint64_t fraction = shift >= 0 ? magnitude << shift : magnitude >> -shift;

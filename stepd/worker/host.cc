@@ -86,8 +86,8 @@ class HostBackend : public Backend {
     if (bytes > bytes_) {
       send_.reset();
       receive_.reset();
-      send_ = allocate(bytes + 8 * seat_.setup.unalign);
-      receive_ = allocate(bytes + 8 * seat_.setup.unalign);
+      send_ = allocate(bytes + uint64_t(8) * seat_.setup.unalign);
+      receive_ = allocate(bytes + uint64_t(8) * seat_.setup.unalign);
       bytes_ = bytes;
     }
     return connected;

@@ -63,9 +63,9 @@ TEST_P(RecordedMachine, GpusHaveTheirMinorAndUuidInPciOrder) {
   std::sort(want.begin(), want.end(), [](const Json& a, const Json& b) { return a["bdf"] < b["bdf"]; });
   ASSERT_EQ(node.gpus.size(), want.size());
   for (size_t i = 0; i < want.size(); ++i) {
-    EXPECT_EQ(node.gpus[i].bdf, want[i]["bdf"]);
+    EXPECT_EQ(node.gpus[i].bdf, want[i]["bdf"].get<std::string>());
     EXPECT_EQ(node.gpus[i].minor, want[i]["minor"].get<int>());
-    EXPECT_EQ(node.gpus[i].uuid, want[i]["uuid"]);
+    EXPECT_EQ(node.gpus[i].uuid, want[i]["uuid"].get<std::string>());
   }
   if (expected.contains("nvidia_gpus")) {
     EXPECT_EQ(node.gpus.size(), expected["nvidia_gpus"].get<size_t>());

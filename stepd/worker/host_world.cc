@@ -86,24 +86,34 @@ static std::string choose_address(const protocol::Connect& connect, HostStore& s
                "set NCCL_SOCKET_IFNAME to the interface that joins the nodes");
 }
 
-static std::shared_ptr<gloo::Context> join(HostStore& store, std::shared_ptr<gloo::transport::Device> device, int rank,
-                                           int ranks) {
+// Gloo of 2025 shares the store, where older ones borrow it for the call.
+template <typename Context>
+static void connect_all(Context& context, const std::shared_ptr<HostStore>& store,
+                        std::shared_ptr<gloo::transport::Device>& device) {
+  if constexpr (requires { context.connectFullMesh(store, device); })
+    context.connectFullMesh(store, device);
+  else
+    context.connectFullMesh(*store, device);
+}
+
+static std::shared_ptr<gloo::Context> join(const std::shared_ptr<HostStore>& store,
+                                           std::shared_ptr<gloo::transport::Device> device, int rank, int ranks) {
   auto context = std::make_shared<gloo::rendezvous::Context>(rank, ranks);
   context->setTimeout(kPatience);
-  context->connectFullMesh(store, device);
+  connect_all(*context, store, device);
   return context;
 }
 
 HostWorld join_world(const protocol::Connect& connect, const Seat& seat) {
-  HostStore store(connect.generation);
+  const auto store = std::make_shared<HostStore>(connect.generation);
   gloo::transport::tcp::attr attributes;
-  attributes.hostname = choose_address(connect, store);
+  attributes.hostname = choose_address(connect, *store);
   try {
     auto device = gloo::transport::tcp::CreateDevice(attributes);
     HostWorld world;
     world.all = world.group = join(store, device, connect.rank, connect.ranks);
     if (seat.is_split()) {
-      HostStore part(connect.generation, ".group", members_of(seat, seat.group));
+      const auto part = std::make_shared<HostStore>(connect.generation, ".group", members_of(seat, seat.group));
       world.group = join(part, device, static_cast<int>(seat.rank), static_cast<int>(seat.ranks));
     }
     return world;

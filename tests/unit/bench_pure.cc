@@ -2,6 +2,7 @@
 // Sizes, numbers, the collective table, options, schedule and statistics.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 

@@ -160,7 +160,7 @@ TEST_P(RecordedMachine, PortsAndGidTables) {
         EXPECT_NE(recorded["state"].get<std::string>().find(": " + port.state), std::string::npos);
       }
       if (recorded["link_layer"].is_string()) {
-        EXPECT_EQ(port.link_layer, recorded["link_layer"]);
+        EXPECT_EQ(port.link_layer, recorded["link_layer"].get<std::string>());
       }
       if (recorded["rate"].is_string()) {
         EXPECT_EQ(port.rate_gbps, std::stod(recorded["rate"].get<std::string>()));
@@ -175,7 +175,7 @@ TEST_P(RecordedMachine, PortsAndGidTables) {
         }
         EXPECT_EQ(port.gids[g].type == GidType::roce_v2, gids[g]["type"] == "RoCE v2");
         if (gids[g]["ndev"].is_string()) {
-          EXPECT_EQ(port.gids[g].netdev, gids[g]["ndev"]);
+          EXPECT_EQ(port.gids[g].netdev, gids[g]["ndev"].get<std::string>());
         }
       }
     }

@@ -8,6 +8,7 @@
 need_bench() {
   [ -x "$LIVE_DIR/bin/nccl-tune-worker-host" ] || skip "built without the host worker"
   nccl-tune bench --help >/dev/null 2>&1 || skip "built without the benchmark"
+  command srun --mpi=list 2>&1 | grep -q pmix || skip "this Slurm has no mpi/pmix (test-pmi2 has its steps)"
 }
 
 rows() { grep -E '^ *[0-9]+ ' "$1"; }

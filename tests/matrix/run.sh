@@ -16,14 +16,14 @@ the end; the exit status is 1 when anything failed. Needs root, debootstrap and 
 
   --dir DIR        where roots and logs lie; a root that is there is used again (/var/tmp/nccl-tune-matrix)
   --mirror URL     (http://deb.debian.org/debian)
-  --live PATTERN   the groups of live tests (submit, trouble, pin, gpus, nogres, slow, bench)
+  --live PATTERN   the groups of live tests (submit, trouble, pin, gpus, nogres, slow, bench, pmi2)
   --quick          what depends on Slurm alone: the plugin with g++, through the fake host and a real slurmd
   --flags FLAGS    CXXFLAGS (-O2 -g0)
   --fresh          make the roots anew
 HELP
 }
 
-dir=/var/tmp/nccl-tune-matrix mirror=http://deb.debian.org/debian live='^test-(submit|trouble|pin|gpus|nogres|slow|bench)$' quick=no fresh=no
+dir=/var/tmp/nccl-tune-matrix mirror=http://deb.debian.org/debian live='^test-(submit|trouble|pin|gpus|nogres|slow|bench|pmi2)$' quick=no fresh=no
 flags='-O2 -g0'
 releases=()
 while [ $# -gt 0 ]; do
@@ -40,7 +40,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-[ "$quick" = no ] || live=${live/|bench/}
+[ "$quick" = no ] || live=${live/|bench|pmi2/}
 [ "${#releases[@]}" -gt 0 ] || releases=(bookworm trixie sid arm64 packages)
 [ "$(id -u)" = 0 ] || { echo "run.sh: must be root" >&2; exit 2; }
 command -v debootstrap >/dev/null || { echo "run.sh: debootstrap is not here" >&2; exit 2; }

@@ -80,6 +80,7 @@ TEST_F(RootTest, LinksAreFollowedInsideTheRootOnly) {
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 3) GTEST_SKIP() << "no seccomp filters here, as under qemu-user";
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "without openat2: status " << status;
 }
 

@@ -79,7 +79,7 @@ std::optional<Fault> Launch::start_workers() {
       const int fd = mkstemp(name);
       if (fd >= 0) {
         close(fd);
-        log_files_.push_back(name);
+        log_files_.emplace_back(name);
         for (const auto& [variable, value] : {std::pair("NCCL_DEBUG", "INFO"),
                                               {"NCCL_DEBUG_SUBSYS", subsystems},
                                               {"NCCL_DEBUG_FILE", static_cast<const char*>(name)}})
@@ -244,7 +244,7 @@ std::optional<Fault> Launch::connect(uint64_t max_bytes) {
     std::string payload = std::string(bytes_of(connect)) + ids;
     if (!groups_.empty())
       for (const int32_t group : groups_.of) payload += bytes_of(group);
-    payloads.push_back(std::move(payload));
+    payloads.emplace_back(std::move(payload));
   }
   // NCCL's bootstrap costs about 1 s for 1,000 ranks; a slow container or address look-up much more.
   auto answers =

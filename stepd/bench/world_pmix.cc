@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <climits>
+#include <cmath>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
@@ -212,18 +213,18 @@ class PmixWorld : public World {
   std::shared_ptr<Request> ask(int rank, const std::string& key, bool refresh, Deadline deadline) {
     std::unique_lock guard(lock_);
     for (;;) {
-      const std::shared_ptr<Request> other = asked_[rank];
+      std::shared_ptr<Request> other = asked_[rank];
       if (!other || (other->key != key && other->pending.settled())) break;
       if (other->key == key) return other;
       guard.unlock();
       if (!other->pending.wait(std::max(deadline, in_seconds(kOneTry)))) return nullptr;
       guard.lock();
     }
-    const auto request = asked_[rank] = std::make_shared<Request>();
+    auto request = asked_[rank] = std::make_shared<Request>();
     request->peer = self_;
     request->peer.rank = static_cast<pmix_rank_t>(rank);
     request->key = key;
-    request->hints[0] = integer(PMIX_TIMEOUT, std::max(1, static_cast<int>(seconds_until(deadline) + 0.5)));
+    request->hints[0] = integer(PMIX_TIMEOUT, std::max(1, static_cast<int>(std::lround(seconds_until(deadline)))));
     // Of a task of its own node a server has no cache to refresh: PMIx 4.2 answers with success and nothing
     // (pmix_server_get.c), which leaves a client that reads no shared memory (PMIX_MCA_gds=hash) without the key for
     // good. It would keep the question until the key comes, and with it the next one.
@@ -259,7 +260,7 @@ class PmixWorld : public World {
   std::string text(const pmix_proc_t& who, const char* key, pmix_info_t hint) const {
     pmix_value_t* value = nullptr;
     if (library_.get(&who, key, &hint, 1, &value) != PMIX_SUCCESS || value == nullptr) return "";
-    const std::string text = text_of(*value);
+    std::string text = text_of(*value);
     release(value);
     return text;
   }

@@ -10,6 +10,7 @@ messages. A seed gives the same faults; their moments depend on the machine's lo
 import argparse
 import collections
 import dataclasses
+import datetime
 import json
 import os
 import random
@@ -27,10 +28,10 @@ LIVE = Path(os.environ["LIVE_DIR"])
 NODES = os.environ["LIVE_NODES"].split()
 TIMEOUT = 4  # --timeout of the runs, in seconds: no progress for so long is a hang
 # From the fault to the end of srun. A death is told at once: others hear the alarm within 2 s, rank 0 asks for every
-# state within 12 s. A hang is one TIMEOUT later, and ten times what the size before took, which on a busy host is a
-# matter of seconds too. A lost node answers nobody: rank 0 waits 3 s for it (the others for rank 0: 17 s, and 4 s for the
-# states), then the step is ended, and srun gives that node up after 10 s more.
-BOUND_DEATH, BOUND_HANG, BOUND_NODE = 20, 40, 80
+# state within 12 s. A hang is one TIMEOUT later, and ten times what the size before took: Run.patience. A lost node
+# answers nobody: rank 0 waits 3 s for it (the others for rank 0: 17 s, and 4 s for the states), then the step is ended,
+# and srun gives that node up after 10 s more.
+BOUND_DEATH, BOUND_HANG, BOUND_NODE = 20, 40, 60
 BOUND_PROCESSES = 5  # from the end of srun to the end of the last process of the step
 
 RANK_LINE = re.compile(r"(?:ranks?|task) (\d+)\b")  # where a supervisor dies early, the launcher's word
@@ -143,6 +144,16 @@ class Run:
 
     def rows(self):
         return [line for line in self.table().read_text(errors="replace").splitlines() if ROW.match(line)]
+
+    def patience(self):
+        """Seconds that a size may take beyond TIMEOUT: ten times what one took so far, on a busy host a long time."""
+        try:
+            run = json.loads((self.folder / "run.json").read_text())
+        except (OSError, ValueError):
+            return 0
+        stamps = [run["started"], *(row["time"] for row in run["rows"])]
+        times = [datetime.datetime.fromisoformat(stamp.rstrip("Z")) for stamp in stamps]
+        return 10 * max(((b - a).total_seconds() for a, b in zip(times, times[1:])), default=0)
 
     def end(self, seconds):
         """Waits for srun; None: it was still there, and was killed."""
@@ -356,14 +367,15 @@ def judge_names(run, rank, moment, fault, problems):
 
 def judge(run, fault, rank, moment, rows_before, broke_at):
     problems = []
-    status = run.end(fault.bound - (time.monotonic() - broke_at))
+    bound = fault.bound + (run.patience() if fault.bound > BOUND_DEATH else 0)
+    status = run.end(bound - (time.monotonic() - broke_at))
     seconds = time.monotonic() - broke_at
     if status is None:
-        problems.append(f"srun still ran {fault.bound} s after the fault")
+        problems.append(f"srun still ran {bound:.0f} s after the fault")
     # A supervisor that dies within PMIx_Init has not handed its connection over yet, and Slurm kills the step.
     elif status not in fault.status and not (moment == "start" and "supervisor" in fault.kind and status == 137):
         problems.append(f"exit status {status}, not {fault.status}")
-    left = run.left_behind(broke_at + (BOUND_NODE if fault.kind.endswith("cut off") else 0))
+    left = run.left_behind(broke_at + (bound if fault.kind.endswith("cut off") else 0))
     if left:
         problems.append(f"left behind: {left}")
     if fault.mend:

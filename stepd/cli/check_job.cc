@@ -301,8 +301,7 @@ StepFindings check_step(bench::World& world, const check::Subject& subject) {
              : "-";
   StepFindings result;
   std::vector<Finding>& findings = result.findings;
-  // Its thread may still sit in a PMIx call when the process ends.
-  bench::Alarm& alarm = *new bench::Alarm(world, kAlarmKey);
+  bench::Alarm alarm(world, kAlarmKey);
   auto trouble = world.put(kFactsKey, told);
   if (!trouble) trouble = world.commit();
   if (!trouble) trouble = meet(world, alarm);

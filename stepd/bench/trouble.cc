@@ -40,6 +40,9 @@ std::string describe_own_state(const Launch& launch, const Fault& fault, bool ow
         fell ? "failed" : crew.phase_of(i) + work + (odd == std::string::npos ? "" : " " + process.substr(odd));
     const std::string text = host + ": " + (fell ? "failed in phase " + crew.phase_of(i) + work : process);
     state += print("R\t%d\t%s\t%s\n", rank, phase.c_str(), text.c_str());
+    // A stopped worker is why the others hang, whoever of them was the first to find that out.
+    if (!mine && process.ends_with("(stopped)"))
+      state += print("C\t0\trank %d at %s: no progress: %s\n", rank, host.c_str(), process.c_str());
     if (!mine) continue;
     const std::string gpu = i < static_cast<int>(launch.ready().size()) ? text_of(launch.ready()[i].bdf) : "";
     state += print("C\t%d\t%s%s%s\n", cause_order(launch, fault), split(fault.text, '\n').front().c_str(),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 namespace nccltune::cli {
 
@@ -11,6 +12,11 @@ inline const nlohmann::ordered_json& field(const nlohmann::ordered_json& json, c
   if (!json.is_object()) return kNull;
   const auto at = json.find(name);
   return at == json.end() ? kNull : *at;
+}
+
+// Whether it is a text of no letters: empty() of a JSON text asks something else.
+inline bool is_blank(const nlohmann::ordered_json& json) {
+  return json.is_string() && json.get_ref<const std::string&>().empty();
 }
 
 }  // namespace nccltune::cli

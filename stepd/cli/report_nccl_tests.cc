@@ -267,7 +267,7 @@ void OutputReader::take(int line, std::string_view raw) {
     reading_.refuse(line, raw, fmt::format("unknown datatype '{}'", words[2]));
   }
   if (headers_ > 1 && open_ && run().rows.empty() && run().notes.empty())
-    run().notes.push_back(
+    run().notes.emplace_back(
         "several headers before the first row: the processes did not find each other and each measured itself "
         "(NVIDIA/nccl-tests#213, #306)");
 }
@@ -280,7 +280,7 @@ void OutputReader::end() {
   });
   for (ReportRun& run : reading_.runs) {
     if (!run.complete && run.trouble.empty())
-      run.notes.push_back(run.rows.empty() ? "it ends before the first row" : "its footer is missing");
+      run.notes.emplace_back(run.rows.empty() ? "it ends before the first row" : "its footer is missing");
     conclude(run);
   }
 }

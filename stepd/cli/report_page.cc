@@ -7,6 +7,7 @@
 #include <map>
 
 #include "cli/html.h"
+#include "cli/json_field.h"
 #include "cli/report_page_node.h"
 #include "cli/report_page_pairs.h"
 #include "cli/report_text.h"
@@ -41,10 +42,11 @@ std::string base_name(const std::string& path) { return path.substr(path.rfind('
 // What a person wants to know of a run at a glance.
 std::string run_card(const Json& run, size_t index) {
   const bool complete = run["complete"];
-  std::string out = fmt::format("<article class=\"card\" style=\"--tone:var(--run{})\"><h3>{} {}</h3>", index % 6,
-                                html_of(run["letter"]),
-                                html(run["label"] == "" ? base_name(run["file"]) : run["label"].get<std::string>()));
-  const std::string collective = run["collective"] == "" ? "collective not told" : run["collective"].get<std::string>();
+  std::string out = fmt::format(
+      "<article class=\"card\" style=\"--tone:var(--run{})\"><h3>{} {}</h3>", index % 6, html_of(run["letter"]),
+      html(is_blank(run["label"]) ? base_name(run["file"]) : run["label"].get<std::string>()));
+  const std::string collective =
+      is_blank(run["collective"]) ? "collective not told" : run["collective"].get<std::string>();
   out += "<p class=\"figure\">" +
          (run["rows"].empty() ? "no row" : figure(run["peak_busbw"]) + " <small>GB/s peak busbw</small>") + "</p><p>" +
          html(collective);
@@ -128,6 +130,7 @@ std::string skew_section(const Json& run) {
     if (half["skew_us"].is_number()) most_skew = std::max(most_skew, half["skew_us"].get<double>());
   }
   std::vector<std::pair<double, int>> order;
+  order.reserve(late.size());
   for (const auto& [rank, share] : late) order.emplace_back(share / static_cast<double>(rows), rank);
   std::sort(order.rbegin(), order.rend());
   std::string out = "<h3>" + html_of(run["letter"]) + ": " + html_of(run["file"]) +
@@ -147,7 +150,7 @@ std::string files_table(const Json& files) {
       "class=\"n\">runs</th><th>refused</th></tr></thead><tbody>";
   for (const Json& file : files) {
     out += "<tr><td data-name=\"file\"><code>" + html_of(file["file"]) + "</code></td><td data-name=\"read as\">" +
-           (file["kind"] == "" ? "not understood" : html_of(file["kind"])) +
+           (is_blank(file["kind"]) ? "not understood" : html_of(file["kind"])) +
            fmt::format("</td><td class=\"n\" data-name=\"runs\">{}</td><td data-name=\"refused\">",
                        file["runs"].get<size_t>());
     for (const Json& line : file["refused"])
@@ -172,7 +175,7 @@ std::string script_safe(const Json& json) {
 
 std::string title_of(const Json& report) {
   for (const Json& run : report["runs"])
-    if (run["collective"] != "")
+    if (!is_blank(run["collective"]))
       return run["collective"].get<std::string>() +
              (run["ranks"] > 0 ? fmt::format(", {} ranks", run["ranks"].get<int>()) : "");
   if (!report["pairs"].is_null()) return "pairs of nodes";

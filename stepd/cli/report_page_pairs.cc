@@ -142,6 +142,7 @@ std::string rails_table(const std::vector<std::string>& nodes, const std::vector
     }
   }
   std::vector<std::string> names;
+  names.reserve(static_cast<size_t>(rails));
   for (int rail = 0; rail < rails; ++rail) names.push_back(fmt::format("rail {}", rail));
   std::string out =
       "<table class=\"heat\"><caption>best of each rail, in % of the median</caption>" + head_row(names) + "<tbody>";

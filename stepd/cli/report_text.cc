@@ -254,6 +254,7 @@ std::vector<ExpectedFigure> expected_for(const ReportRun& run, const std::vector
     if (!first && entry->second.busbw < figure.busbw) entry->second = figure;
   }
   std::vector<ExpectedFigure> figures;
+  figures.reserve(best.size());
   for (auto& [bytes, figure] : best) figures.push_back(std::move(figure));
   return figures;
 }

@@ -82,6 +82,7 @@ std::vector<EnvSetting> settings_of_task(const Plan& plan) {
 
 std::string mark_of(const std::vector<EnvSetting>& settings) {
   std::vector<std::string> names;
+  names.reserve(settings.size());
   for (const EnvSetting& setting : settings) names.push_back(setting.name);
   std::sort(names.begin(), names.end());
   return join(names, ",");

@@ -61,6 +61,7 @@ std::string matrix_text(const Node& node, const Style& style) {
   if (node.gpus.empty()) return "";
   const auto devices = devices_on_pci(node);
   std::vector<std::string> labels;
+  labels.reserve(devices.size());
   for (const RdmaDevice* device : devices) labels.push_back(device->name);
   const size_t others = width_of_others(node);
   const bool by_name = block_of(labels, 0, others) >= labels.size();

@@ -39,6 +39,7 @@ struct Reader {
       const auto known = keys.find(name.scalar);
       if (known == keys.end()) {
         std::vector<std::string> names;
+        names.reserve(keys.size());
         for (const auto& [key, take] : keys) names.push_back(key);
         const std::string near = nearest_word(name.scalar, names);
         return error(name, "unknown key '" + name.scalar + "'",

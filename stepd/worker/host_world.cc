@@ -68,7 +68,7 @@ static std::string choose_address(const protocol::Connect& connect, HostStore& s
   store.set(std::to_string(connect.rank) + "/card", card_text());
   const char* names = std::getenv("NCCL_SOCKET_IFNAME");
   if (names && *names) {
-    const std::string address = select_address(names, local_addresses());
+    std::string address = select_address(names, local_addresses());
     if (!address.empty()) return address;
   }
   const auto other = find_other_host(connect, store);
@@ -79,7 +79,7 @@ static std::string choose_address(const protocol::Connect& connect, HostStore& s
                  "look at 'nccl-tune topo' for this node's interfaces");
   }
   for (const std::string& peer : other->second.addresses) {
-    const std::string address = address_towards(peer);
+    std::string address = address_towards(peer);
     if (!address.empty()) return address;
   }
   throw Failed(FailureKind::transport, "Gloo: no route to any address of rank " + std::to_string(other->first),

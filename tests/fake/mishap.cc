@@ -11,8 +11,8 @@
 
 // unistd.h is not included: with _FORTIFY_SOURCE it has bodies of its own for what is defined here.
 extern "C" {
-long syscall(long number, ...);
-int pause();
+long syscall(long number, ...);  // NOLINT(readability-redundant-declaration)
+int pause();                     // NOLINT(readability-redundant-declaration)
 ssize_t read_or_not(int fd, void* buffer, std::size_t size) __asm__("read");
 ssize_t read_or_not_checked(int fd, void* buffer, std::size_t size, std::size_t room) __asm__("__read_chk");
 }

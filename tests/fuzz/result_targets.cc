@@ -55,7 +55,7 @@ void tune_files(std::string_view input) {
   MUST(space || is_one_line(space.error().text()));
   const auto workload = cli::parse_workload(text, "w.yaml");
   MUST(workload || is_one_line(workload.error().text()));
-  if (workload) MUST(workload->objective.weights.size() > 0);
+  if (workload) MUST(!workload->objective.weights.empty());
   const auto variants = bench::variants_of_file(text, "v.yaml");
   MUST(variants || is_one_line(variants.error().text()));
   const auto grid = bench::variants_of_grid(sections(input, 3));

@@ -256,11 +256,10 @@ TEST(TuneState, GoesThroughAFile) {
 }
 
 TEST(TuneState, BelievesNothing) {
-  for (const char* text :
-       {"", "{", "[]", "{\"kind\": 1}", "{\"kind\": \"nccl-tune tune: state 1\"}",
-        "{\"kind\": \"nccl-tune tune: state 1\", \"identity\": {}, \"trials\": [{}]}",
-        "{\"kind\": \"nccl-tune tune: state 1\", \"identity\": {}, \"trials\": [{\"setting\": [1], \"times\": "
-        "[-1], \"fault\": \"\", \"wrong_data\": false, \"seconds\": 1}]}"})
+  for (const char* text : {"", "{", "[]", "{\"kind\": 1}", "{\"kind\": \"nccl-tune tune: state 1\"}",
+                           "{\"kind\": \"nccl-tune tune: state 1\", \"identity\": {}, \"trials\": [{}]}",
+                           R"({"kind": "nccl-tune tune: state 1", "identity": {}, "trials": [
+{"setting": [1], "times": [-1], "fault": "", "wrong_data": false, "seconds": 1}]})"})
     EXPECT_FALSE(bench::parse_journal(text, "s", {})) << text;
 }
 

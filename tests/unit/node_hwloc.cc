@@ -52,7 +52,7 @@ void expect_same_numa(const Node& node, hwloc_topology_t topology) {
   EXPECT_EQ(node.online_cpus.list(), cpus_of(hwloc_get_root_obj(topology)->cpuset).list());
   ASSERT_EQ(node.numa.size(), static_cast<size_t>(hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE)));
   for (const NumaNode& numa : node.numa) {
-    const hwloc_obj_t want = hwloc_get_numanode_obj_by_os_index(topology, static_cast<unsigned>(numa.id));
+    const hwloc_obj* want = hwloc_get_numanode_obj_by_os_index(topology, static_cast<unsigned>(numa.id));
     ASSERT_NE(want, nullptr) << numa.id;
     EXPECT_EQ(numa.cpus.list(), cpus_of(want->cpuset).list()) << numa.id;
     if (numa.memory_kb) {

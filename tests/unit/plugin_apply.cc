@@ -62,7 +62,7 @@ TEST_F(Apply, WhatAnotherStepLeftIsReplacedOrTakenAway) {
 
 // A profile of the site may hold anything: exec would refuse it, or the task would see another variable.
 TEST_F(Apply, WhatCannotBeAVariableIsRefusedAndTheRestStands) {
-  const std::string long_value(128 * 1024, 'x');
+  const std::string long_value(size_t{128} * 1024, 'x');
   plan.env = {{"NCCL A", "1", "r1", "", ""},
               {"NCCL_B=x", "1", "r2", "", ""},
               {std::string(300, 'N'), "1", "r3", "", ""},

@@ -171,7 +171,7 @@ TEST(Address, FromHosts) {
   EXPECT_EQ(address_in(hosts, "localhost"), "");
   EXPECT_EQ(address_in(hosts, ""), "");
   EXPECT_EQ(address_in("", "10.1.2.3"), "10.1.2.3");
-  EXPECT_EQ(address_in("x\n10.0.0.1\n\0n1", "n1"), "");
+  EXPECT_EQ(address_in(std::string("x\n10.0.0.1\n\0n1", 14), "n1"), "");
 }
 
 TEST(NodeName, IsSlurmsNotTheHosts) {

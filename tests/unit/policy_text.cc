@@ -126,7 +126,7 @@ TEST_F(PolicyFile, LinksFifosFoldersAndAbsentFiles) {
   EXPECT_THAT(error_of(folder + "/fifo.yaml"), HasSubstr("not a regular file"));
   EXPECT_THAT(error_of(folder), HasSubstr("not a regular file"));
   EXPECT_THAT(error_of(folder + "/none.yaml"), HasSubstr("cannot be opened: No such file or directory"));
-  EXPECT_THAT(error_of(write("big.yaml", std::string(600 * 1024, '#'))), HasSubstr("larger than"));
+  EXPECT_THAT(error_of(write("big.yaml", std::string(size_t{600} * 1024, '#'))), HasSubstr("larger than"));
 }
 
 TEST_F(PolicyFile, DropInsComeFirst) {

@@ -11,9 +11,6 @@ namespace nccltune {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 using namespace testing;  // NOLINT(google-build-using-namespace): the builder
 
 std::string hcas_of(const NodeBuilder& machine, const Step& step = {}) {

@@ -46,17 +46,30 @@ test_nodes_reach_each_other() {
   has "$out" "^(ok +job.reach +$n1 to $n2|skip .*job.reach)"
 }
 
-# Rank 1 waits for rank 0, or the other way round, when it is killed.
+# The check's own process, not its keeper's.
+supervisors() {
+  local pid
+  for pid in /proc/[0-9]*; do
+    [ "$(readlink "$pid/exe")" = "$LIVE_DIR/bin/nccl-tune" ] && [ "$(cat "$pid/comm")" = nccl-tune ] && echo "${pid#/proc/}"
+  done 2>/dev/null
+}
+
+# The task waits for the other, which comes when it is killed.
 killed_check() { # TASK
-  local check pid
-  srun -N2 --ntasks-per-node=1 --mpi=pmix bash -c "cd '$PWD' && { [ \$SLURM_PROCID = $1 ] || sleep 4; } && exec nccl-tune check --policy nccl-tune.yaml --only job" \
+  local check victims=''
+  srun -N2 --ntasks-per-node=1 --mpi=pmix bash -c "cd '$PWD' && { [ \$SLURM_PROCID = $1 ] || until [ -e killed ]; do sleep 0.1; done; } && exec nccl-tune check --policy nccl-tune.yaml --only job" \
     >out 2>stderr &
   check=$!
-  sleep 2
-  for pid in /proc/[0-9]*; do
-    [ "$(readlink "$pid/exe")" = "$LIVE_DIR/bin/nccl-tune" ] && [ "$(cat "$pid/comm")" = nccl-tune ] &&
-      kill -KILL "${pid#/proc/}"
-  done 2>/dev/null
+  for _ in $(seq 200); do
+    victims=$(supervisors)
+    [ -z "$victims" ] || break
+    sleep 0.1
+  done
+  [ -n "$victims" ] || fail "no check to kill: $(cat out stderr)"
+  sleep 1 # until it waits
+  # shellcheck disable=SC2046 # numbers
+  kill -KILL $(supervisors)
+  touch killed
   wait "$check"
   status=$?
 }

@@ -35,7 +35,7 @@ make_root() {
   [ $# -lt 3 ] || list=${*:3}
   [ ! -e "$root/.ready" ] || return 0
   rm -rf --one-file-system "$root"
-  debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$log/$name.root" 2>&1 || return 1
+  debootstrap --variant=minbase "$suite" "$root" ${mirror:+"$mirror"} >"$log/$name.root" 2>&1 || return 1
   cp /etc/resolv.conf "$root/etc/"
   grep -E '^(127|::1)|localhost' /etc/hosts >"$root/etc/hosts"
   echo "127.0.1.1 $(hostname)" >>"$root/etc/hosts"

@@ -15,7 +15,7 @@ the tests are run: the plugin through the fake SPANK host, and with a real slurm
 the end; the exit status is 1 when anything failed. Needs root, debootstrap and a mirror; some minutes a release.
 
   --dir DIR        where roots and logs lie; a root that is there is used again (/var/tmp/nccl-tune-matrix)
-  --mirror URL     (http://deb.debian.org/debian)
+  --mirror URL     (debootstrap's own)
   --live PATTERN   the groups of live tests (submit, trouble, pin, gpus, nogres, slow, bench, pmi2)
   --quick          what depends on Slurm alone: the plugin with g++, through the fake host and a real slurmd
   --flags FLAGS    CXXFLAGS (-O2 -g0)
@@ -23,7 +23,7 @@ the end; the exit status is 1 when anything failed. Needs root, debootstrap and 
 HELP
 }
 
-dir=/var/tmp/nccl-tune-matrix mirror=http://deb.debian.org/debian live='^test-(submit|trouble|pin|gpus|nogres|slow|bench|pmi2)$' quick=no fresh=no
+dir=/var/tmp/nccl-tune-matrix mirror='' live='^test-(submit|trouble|pin|gpus|nogres|slow|bench|pmi2)$' quick=no fresh=no
 flags='-O2 -g0'
 releases=()
 while [ $# -gt 0 ]; do

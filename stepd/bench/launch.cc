@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "bench/gather.h"
 #include "bench/text.h"
 #include "bench/trouble.h"
 
@@ -188,25 +189,16 @@ std::optional<Fault> Launch::tell_digest() {
   auto fault = read_records();
   if (!fault) digest_ = digest_of(tasks_, options_.check > 0, options_.split.has_value());
   if (world_.place().size == 1) return fault;
-  auto error = world_.put(key("digest"), fault ? pack(*fault) : pack(digest_));
-  if (!error) error = world_.commit();
-  if (!error && world_.asks_one_server()) error = world_.fence(in_seconds(options_.timeout));
-  if (error) return of_world(*error);
+  const std::string text = fault ? pack(*fault) : pack(digest_);
+  if (auto error = tell_others(world_, key("digest"), text, options_.timeout)) return of_world(*error);
   if (fault) world_.fence(in_seconds(kPartingSeconds));
   return fault;
 }
 
 std::optional<Fault> Launch::hear_digest(const std::function<bool()>& over) {
-  const Deadline deadline = in_seconds(options_.timeout);
-  std::optional<std::string> text;
-  // A thousand tasks that ask one server until it knows would keep it from everything else.
-  if (world_.asks_one_server())
-    if (const auto error = world_.fence_unless(over, deadline)) return of_world(*error);
-  while (!text && !over() && !passed(deadline)) {
-    auto told = world_.get(0, key("digest"), std::min(deadline, in_seconds(1)));
-    if (!told) return of_world(told.error());
-    text = std::move(*told);
-  }
+  const auto told = hear_rank_0(world_, key("digest"), options_.timeout, over);
+  if (!told) return of_world(told.error());
+  const std::optional<std::string>& text = *told;
   if (!text && alarm_.heard()) return Fault{Fault::Kind::alarm, -1, *alarm_.heard(), ""};
   if (!text)
     return Fault{Fault::Kind::hung, -1, print("rank 0 did not tell the start within %.0f s", options_.timeout), ""};

@@ -5,6 +5,7 @@
 #include <ctime>
 #include <set>
 
+#include "bench/gather.h"
 #include "bench/measure.h"
 #include "bench/progress.h"
 #include "bench/text.h"
@@ -33,18 +34,10 @@ void Session::keep(Row row) {
 Result<bool> Session::another_cycle(int64_t done) {
   if (!options_.duration) return options_.cycles == 0 || done < options_.cycles;
   const bool wanted = seconds_since(began_) < *options_.duration;
-  if (world_.place().size == 1) return wanted;
-  const std::string key = print("cycle.%lld", static_cast<long long>(done));
-  if (world_.place().rank == 0)
-    if (auto error = world_.put(key, wanted ? "1" : "0")) return *error;
-  if (auto error = world_.commit()) return *error;
-  // As in TrialRunner::agree: what no fence collected does not reach every client.
-  if (auto error = world_.fence(in_seconds(options_.timeout))) return *error;
-  if (world_.place().rank == 0) return wanted;
-  auto said = world_.get(0, key, in_seconds(10));
+  auto said =
+      word_of_rank_0(world_, print("cycle.%lld", static_cast<long long>(done)), wanted ? "1" : "0", options_.timeout);
   if (!said) return said.error();
-  if (!*said) return Error{"rank 0", "did not say whether to go on", "", ""};
-  return **said == "1";
+  return *said == "1";
 }
 
 std::optional<Fault> Session::measure() {

@@ -82,12 +82,11 @@ int measure_start(const Options& options, const Variables& environment) {
     }
     const auto lines = contradictions(tasks);
     if (!lines.empty()) return fail({"bench", lines.front(), "", ""});
-    auto error = here.put(kDigestKey, pack(digest_of(tasks, true, false)));
-    if (!error) error = here.commit();
-    if (error) return fail(*error);
+    if (auto error = tell_others(here, kDigestKey, pack(digest_of(tasks, true, false)), options.timeout))
+      return fail(*error);
     take(read);
   } else {
-    auto text = here.get(0, kDigestKey, in_seconds(options.timeout));
+    auto text = hear_rank_0(here, kDigestKey, options.timeout, [] { return false; });
     if (!text) return fail(text.error());
     if (!*text || !unpack_digest(**text)) return fail({"rank 0", "did not tell the start", "", ""});
     take(digest);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "bench/data_path.h"
+#include "bench/gather.h"
 #include "bench/measure.h"
 #include "bench/outcome.h"
 #include "bench/rank_path.h"
@@ -187,18 +188,7 @@ void TrialRunner::settle(Launch& launch, const std::optional<Fault>& fault, doub
 Result<std::string> TrialRunner::agree(const std::string& rank_0_text) {
   const std::string key = print("word.%d", words_++);
   if (over_) return Error{"the step", "is over", "", ""};  // the others have left
-  if (world_.place().size == 1) return rank_0_text;
-  if (reports())
-    if (auto error = world_.put(key, rank_0_text)) return *error;
-  if (auto error = world_.commit()) return *error;
-  // A key that no fence collected does not reach a client that reads it otherwise than Slurm's server wrote it
-  // (PMIX_MCA_gds=hash, as containers need it).
-  if (auto error = world_.fence(in_seconds(base_.timeout))) return *error;
-  if (reports()) return rank_0_text;
-  auto said = world_.get(0, key, in_seconds(10));
-  if (!said) return said.error();
-  if (!*said) return Error{"rank 0", "did not say how to go on", "", ""};
-  return **said;
+  return word_of_rank_0(world_, key, rank_0_text, base_.timeout);
 }
 
 }  // namespace nccltune::bench

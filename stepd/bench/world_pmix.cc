@@ -100,6 +100,7 @@ class PmixWorld : public World {
     char name[256] = "";
     gethostname(name, sizeof name - 1);
     place_.hostname = name;
+    neighbours_.insert(place_.rank);
     for (const std::string& rank : split(text(everyone(), PMIX_LOCAL_PEERS, integer(PMIX_TIMEOUT, 10)), ','))
       if (const auto peer = parse_integer(rank, 0, INT_MAX)) neighbours_.insert(static_cast<int>(*peer));
   }
@@ -137,8 +138,8 @@ class PmixWorld : public World {
 
   std::optional<Error> fence_unless(const std::function<bool()>& over, Deadline deadline) override {
     const auto all = std::make_shared<pmix_proc_t>(everyone());
-    // Also where nothing is to be collected: Slurm 22.05 lets a task through a fence without before its peers have
-    // come.
+    // Also where nothing is to be collected: without, Slurm lets a task through before its peers have come, unless
+    // SLURM_PMIX_FENCE_BARRIER is set.
     const auto info = std::make_shared<pmix_info_t>(flag(PMIX_COLLECT_DATA));
     auto pending = std::make_shared<Pending>();
     auto* held = new std::shared_ptr<Pending>(pending);

@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "bench/alarm.h"
 #include "bench/environment.h"
+#include "bench/gather.h"
 #include "bench/obituary.h"
 #include "bench/trouble.h"
 #include "check/differences.h"
@@ -163,12 +164,8 @@ std::optional<Error> meet(bench::World& world, bench::Alarm& alarm) {
 // A key of another task; absent: it is gone, or did not tell in time.
 std::optional<std::string> hear(bench::World& world, bench::Alarm& alarm, int rank, const char* key) {
   const auto began = bench::Clock::now();
-  do {
-    auto text = world.get(rank, key, in_seconds(1));
-    if (!text) return std::nullopt;
-    if (*text) return std::move(*text);
-  } while (bench::seconds_since(began) < kPatience && !is_over(alarm, began));
-  return std::nullopt;
+  auto text = bench::hear(world, rank, key, kPatience, [&] { return is_over(alarm, began); });
+  return text ? std::move(*text) : std::nullopt;
 }
 
 // Rank 0: groups the nodes by digest, asks one of each group for its facts, and compares.
@@ -320,8 +317,7 @@ StepFindings check_step(bench::World& world, const check::Subject& subject) {
       answer(world, alarm, facts);
     if (!alarm.heard_of_loss()) reach_peers(members, place.rank, findings);
   }
-  // Nobody stops listening before all have tried. Slurm lets an empty fence pass at once unless
-  // SLURM_PMIX_FENCE_BARRIER is set, so this one collects.
+  // Nobody stops listening before all have tried.
   trouble = world.put(kClockKey, clock);
   if (!trouble) trouble = world.commit();
   if (!trouble) trouble = meet(world, alarm);

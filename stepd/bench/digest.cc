@@ -2,7 +2,6 @@
 #include "bench/digest.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 #include "bench/packer.h"
@@ -44,33 +43,16 @@ Digest digest_of(const std::vector<TaskRecord>& tasks, bool check, bool split) {
   return digest;
 }
 
-std::string pack(const Digest& digest) {
-  Packer packer;
-  packer.bytes = kMark;
-  packer.text(digest.library), packer.text(digest.device);
-  packer.number(digest.types), packer.number(digest.largest_message);
-  packer.number(static_cast<uint32_t>(digest.ids.size()));
-  for (const std::string& id : digest.ids) packer.text(id);
-  packer.number(static_cast<uint32_t>(digest.nodes.size()));
-  for (const int32_t node : digest.nodes) packer.number(node);
-  return packer.bytes;
+template <class Archive, class D>
+static void fields(Archive& archive, D& digest) {
+  archive.text(digest.library), archive.text(digest.device);
+  archive.number(digest.types), archive.number(digest.largest_message);
+  archive.list(digest.ids, [](auto& a, auto& id) { a.text(id); });
+  archive.list(digest.nodes, [](auto& a, auto& node) { a.number(node); });
 }
 
-std::optional<Digest> unpack_digest(std::string_view bytes) {
-  if (!bytes.starts_with(kMark)) return std::nullopt;
-  Unpacker unpacker(bytes.substr(std::strlen(kMark)));
-  Digest digest;
-  unpacker.text(digest.library), unpacker.text(digest.device);
-  unpacker.number(digest.types), unpacker.number(digest.largest_message);
-  uint32_t count = 0;
-  unpacker.number(count);
-  for (uint32_t i = 0; i < count && unpacker.good; ++i) unpacker.text(digest.ids.emplace_back());
-  count = 0;
-  unpacker.number(count);
-  for (uint32_t i = 0; i < count && unpacker.good; ++i) unpacker.number(digest.nodes.emplace_back());
-  if (!unpacker.good) return std::nullopt;
-  return digest;
-}
+std::string pack(const Digest& digest) { return packed(kMark, digest); }
+std::optional<Digest> unpack_digest(std::string_view bytes) { return unpacked<Digest>(kMark, bytes); }
 
 uint64_t largest_message(const std::vector<TaskRecord>& tasks, bool check) {
   // Ranks that draw on one memory: those of one GPU, or, without GPUs, those of one host.

@@ -9,10 +9,10 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "bench/alarm.h"
+#include "bench/json.h"
 #include "bench/pairs_exchange.h"
 #include "bench/report_json.h"
 #include "bench/report_text.h"
@@ -157,7 +157,7 @@ bool end_table(const std::string& path, const std::vector<std::string>& lines) {
 bool end_journal(const std::string& path, const std::string& trouble) {
   const nlohmann::ordered_json end = {
       {"kind", "end"}, {"complete", false}, {"trouble", trouble}, {"exit_status", kStatus}};
-  return end_lines(path, end.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  return end_lines(path, dump(end) + "\n");
 }
 
 std::optional<std::string> cause_of_loss(const std::string& text) {

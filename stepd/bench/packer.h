@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,12 @@ class Packer {
   void text(std::string_view value) {
     number(static_cast<uint16_t>(value.size()));
     bytes += value;
+  }
+  // Its length, then each of them as `one` puts it.
+  template <class List, class One>
+  void list(List& values, One one) {
+    number(static_cast<uint32_t>(values.size()));
+    for (auto& value : values) one(*this, value);
   }
   std::string bytes;
 };
@@ -44,10 +51,36 @@ class Unpacker {
     value = bytes_.substr(0, length);
     bytes_.remove_prefix(length);
   }
+  template <class List, class One>
+  void list(List& values, One one) {
+    uint32_t count = 0;
+    number(count);
+    for (uint32_t i = 0; i < count && good; ++i) one(*this, values.emplace_back());
+  }
   bool good = true;
 
  private:
   std::string_view bytes_;
 };
+
+// A record whose fields(archive, record) goes through them in one order for both ways. `mark`: of the kind and its
+// layout.
+template <class Record>
+std::string packed(std::string_view mark, const Record& record) {
+  Packer packer;
+  packer.bytes = mark;
+  fields(packer, record);
+  return std::move(packer.bytes);
+}
+// nullopt: not one of this mark, or cut.
+template <class Record>
+std::optional<Record> unpacked(std::string_view mark, std::string_view bytes) {
+  if (!bytes.starts_with(mark)) return std::nullopt;
+  Unpacker unpacker(bytes.substr(mark.size()));
+  Record record;
+  fields(unpacker, record);
+  if (!unpacker.good) return std::nullopt;
+  return record;
+}
 
 }  // namespace nccltune::bench

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <map>
 
 #include "bench/frame.h"
@@ -13,12 +12,11 @@
 namespace nccltune::bench {
 namespace {
 
-constexpr char kMark[] = "NTR1";
+constexpr char kMark[] = "NTR2";
 constexpr int kRanksPerRoot = 256;
 
-// One order of fields for both ways.
 template <class Archive, class Record>
-void fields(Archive& archive, Record& w) {
+void worker_fields(Archive& archive, Record& w) {
   archive.text(w.host), archive.text(w.name), archive.text(w.bdf), archive.text(w.uuid), archive.text(w.library);
   archive.number(w.library_code), archive.number(w.header_code), archive.number(w.cuda_runtime),
       archive.number(w.cuda_driver);
@@ -85,27 +83,15 @@ WorkerRecord record_of(const protocol::Ready& ready) {
   return w;
 }
 
-std::string pack(const TaskRecord& record) {
-  Packer packer;
-  packer.bytes = kMark;
-  packer.text(record.version), packer.text(record.worker);
-  packer.number(record.options_hash), packer.number(record.node);
-  packer.number(static_cast<uint16_t>(record.workers.size()));
-  for (const WorkerRecord& worker : record.workers) fields(packer, worker);
-  return packer.bytes;
+template <class Archive, class Record>
+static void fields(Archive& archive, Record& task) {
+  archive.text(task.version), archive.text(task.worker);
+  archive.number(task.options_hash), archive.number(task.node);
+  archive.list(task.workers, [](auto& a, auto& worker) { worker_fields(a, worker); });
 }
 
-std::optional<TaskRecord> unpack(std::string_view bytes) {
-  if (!bytes.starts_with(kMark)) return std::nullopt;
-  Unpacker unpacker(bytes.substr(std::strlen(kMark)));
-  TaskRecord record;
-  uint16_t workers = 0;
-  unpacker.text(record.version), unpacker.text(record.worker);
-  unpacker.number(record.options_hash), unpacker.number(record.node), unpacker.number(workers);
-  for (int i = 0; i < workers && unpacker.good; ++i) fields(unpacker, record.workers.emplace_back());
-  if (!unpacker.good) return std::nullopt;
-  return record;
-}
+std::string pack(const TaskRecord& record) { return packed(kMark, record); }
+std::optional<TaskRecord> unpack(std::string_view bytes) { return unpacked<TaskRecord>(kMark, bytes); }
 
 uint64_t hash_options(const Options& options) {
   uint64_t hash = 14695981039346656037ull;  // FNV-1a

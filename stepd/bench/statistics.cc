@@ -102,7 +102,7 @@ std::optional<double> Summary::relative_half_width() const {
 
 bool Summary::drifts() const { return std::abs(drift) > std::max(kStationary, 2 * relative_half_width().value_or(0)); }
 
-void find_late_rank(const std::vector<protocol::Sample>& samples, int ranks, double typical, Summary& summary) {
+void find_late_rank(std::span<const protocol::Sample> samples, int ranks, double typical, Summary& summary) {
   const double counts = std::max(kLeastWait, kLeastWaitShare * typical);
   std::map<int, std::vector<double>> waits;  // by the rank that was late
   double late = 0;
@@ -160,7 +160,7 @@ Summary summarise(const std::vector<protocol::Sample>& samples, size_t skip, int
 
   summary.network = median(shortest);
   summary.skew = median(spread);
-  find_late_rank({samples.begin() + static_cast<std::ptrdiff_t>(skip), samples.end()}, ranks, summary.p50, summary);
+  find_late_rank(std::span(samples).subspan(skip), ranks, summary.p50, summary);
   return summary;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -55,7 +56,7 @@ size_t settling_of(const std::vector<double>& times);
 // The rank that comes late, and for that more often than chance would have it: among those by which a wait counts (5
 // us, and 5 % of `typical`, the median time of an iteration), three standard deviations above an equal share, in at
 // least a tenth of the iterations and three of them. Fills late_*; nobody: leaves them.
-void find_late_rank(const std::vector<protocol::Sample>& samples, int ranks, double typical, Summary& summary);
+void find_late_rank(std::span<const protocol::Sample> samples, int ranks, double typical, Summary& summary);
 
 // `skip` leading samples are left out (-K), and those of `settling_of` where `settle`. `ranks` is the size of the
 // communicator. count 0: nothing left.

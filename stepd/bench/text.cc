@@ -160,20 +160,21 @@ std::string rank_list(std::vector<int> ranks, size_t most) {
   return text;
 }
 
-std::string utc_text(std::time_t when) {
-  std::tm broken{};
-  gmtime_r(&when, &broken);
+static std::string time_text(const std::tm& time, const char* format) {
   char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &broken);
-  return text;
+  return std::string(text, std::strftime(text, sizeof text, format, &time));
 }
 
-std::string local_time_text(std::time_t when) {
-  std::tm broken{};
-  localtime_r(&when, &broken);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &broken);
-  return text;
+std::string utc_text(std::time_t when) {
+  std::tm time{};
+  gmtime_r(&when, &time);
+  return time_text(time, "%Y-%m-%dT%H:%M:%SZ");
+}
+
+std::string local_time_text(std::time_t when, const char* format) {
+  std::tm time{};
+  localtime_r(&when, &time);
+  return time_text(time, format);
 }
 
 std::string csv_field(const std::string& text) {

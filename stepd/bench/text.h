@@ -43,8 +43,9 @@ std::string lower(std::string_view text);
 
 // "2026-03-01T12:00:00Z", for programs.
 std::string utc_text(std::time_t when);
-// "2026-03-01 13:00:00" of the machine's zone, as nccl-tests prints it.
-std::string local_time_text(std::time_t when);
+// "2026-03-01 13:00:00" of the machine's zone, as nccl-tests prints it; or as strftime's `format` has it, of at most 31
+// letters.
+std::string local_time_text(std::time_t when, const char* format = "%Y-%m-%d %H:%M:%S");
 
 // A field of a CSV line, in quotes where it must be (RFC 4180).
 std::string csv_field(const std::string& text);

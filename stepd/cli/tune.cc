@@ -27,14 +27,6 @@
 namespace nccltune::cli {
 namespace {
 
-std::string date_of_today(const char* format) {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  localtime_r(&now, &parts);
-  char text[32];
-  return std::string(text, std::strftime(text, sizeof text, format, &parts));
-}
-
 // A word of a command line as a shell takes it.
 std::string shell_word(const std::string& word) {
   if (!word.empty() &&
@@ -154,7 +146,7 @@ std::string today_of(const Ground& ground) {
 TuneStory story_of(const Ground& ground, const bench::Place& place, const bench::TrialResult& probe) {
   TuneStory story;
   story.command = command_of(ground.options);
-  story.date = date_of_today("%Y-%m-%d");
+  story.date = bench::local_time_text(std::time(nullptr), "%Y-%m-%d");
   story.version = NCCLTUNE_VERSION;
   const int ranks = place.size * ground.options.base.workers();
   story.machine = fmt::format("{} rank{} on {} node{}, {}, {}", ranks, ranks == 1 ? "" : "s", place.nodes,
@@ -199,7 +191,8 @@ Profile profile_of(const Ground& ground, const TuneStory& story, const bench::Sp
                    const bench::Gain& gain) {
   Profile profile;
   const Profile* base = find_profile(ground.facts.policy, ground.plan.profile);
-  profile.name = tuned_name(ground.plan.profile, date_of_today("%Y%m%d"), ground.facts.policy);
+  profile.name =
+      tuned_name(ground.plan.profile, bench::local_time_text(std::time(nullptr), "%Y%m%d"), ground.facts.policy);
   profile.when = condition_of(ground.facts.node, ground.plan);
   if (base != nullptr) profile.extends = base->name;
   profile.why = why_text(story, search, gain);

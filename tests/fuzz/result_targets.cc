@@ -4,6 +4,7 @@
 
 #include "bench/compare_variants.h"
 #include "bench/data_path.h"
+#include "bench/digest.h"
 #include "bench/expected.h"
 #include "bench/frame.h"
 #include "bench/hostlist.h"
@@ -90,6 +91,7 @@ void words(std::string_view input) {
   if (const auto plan = bench::unpack_plan(input, 9))
     for (const auto& pair : plan->pairs) MUST(pair.a >= 0 && pair.a < 9 && pair.b >= 0 && pair.b < 9);
   if (const auto record = bench::unpack(input)) MUST(bench::unpack(bench::pack(*record)));
+  if (const auto digest = bench::unpack_digest(input)) MUST(bench::unpack_digest(bench::pack(*digest)));
   if (const auto path = bench::unpack_path(input)) MUST(bench::pack(*path).size() <= bench::kMostBytes);
 }
 

@@ -34,6 +34,17 @@ environment() {
   srun -N1 -n1 -w "$node" "$@" env 2>stderr | sort
 }
 
+# supervisors [TASK]: the tool's own processes on these nodes, or those of one task. Their keepers have another name.
+supervisors() {
+  local pid
+  for pid in /proc/[0-9]*; do
+    [ "$(readlink "$pid/exe")" = "$LIVE_DIR/bin/nccl-tune" ] || continue
+    [ "$(cat "$pid/comm")" = nccl-tune ] || continue
+    [ $# = 0 ] || tr '\0' '\n' <"$pid/environ" | grep -qx "SLURM_PROCID=$1" || continue
+    echo "${pid#/proc/}"
+  done 2>/dev/null
+}
+
 # What stderr holds, but for srun's word that a busy node makes it wait.
 said() { grep -vE '^srun: job [0-9]+ (queued and waiting|has been allocated)' stderr; }
 

@@ -46,14 +46,6 @@ test_nodes_reach_each_other() {
   has "$out" "^(ok +job.reach +$n1 to $n2|skip .*job.reach)"
 }
 
-# The check's own process, not its keeper's.
-supervisors() {
-  local pid
-  for pid in /proc/[0-9]*; do
-    [ "$(readlink "$pid/exe")" = "$LIVE_DIR/bin/nccl-tune" ] && [ "$(cat "$pid/comm")" = nccl-tune ] && echo "${pid#/proc/}"
-  done 2>/dev/null
-}
-
 # The task waits for the other, which comes when it is killed.
 killed_check() { # TASK
   local check victims=''

@@ -55,19 +55,6 @@ test_wrong_data_is_a_failure() {
   has "$(cat out)" 'wrong data: 1 elements'
 }
 
-# supervisor TASK: its process, once pairs.jsonl shows that a round is under way. Its keeper has another name.
-supervisor() {
-  local pid
-  for _ in $(seq 100); do
-    [ -s f ] && sleep 1 && break
-    sleep 0.1
-  done
-  for pid in /proc/[0-9]*; do
-    [ "$(readlink "$pid/exe")" = "$LIVE_DIR/bin/nccl-tune" ] && [ "$(cat "$pid/comm")" = nccl-tune ] &&
-      tr '\0' '\n' <"$pid/environ" | grep -qx "SLURM_PROCID=$1" && echo "${pid#/proc/}"
-  done 2>/dev/null
-}
-
 # broken_pairs TASK SIGNAL: a search that is at work for seconds loses that task's supervisor. Sets status.
 broken_pairs() {
   local victim search
@@ -75,7 +62,11 @@ broken_pairs() {
   timeout 100 srun --mpi=pmix -N2 --ntasks-per-node=2 nccl-tune pairs --threshold 0.05 -b 64K -n 1500 -w 1 --timeout 20 \
     --inject-fault slow:2 --json f >out 2>stderr &
   search=$!
-  victim=$(supervisor "$1")
+  for _ in $(seq 100); do # until a round is under way
+    [ -s f ] && sleep 1 && break
+    sleep 0.1
+  done
+  victim=$(supervisors "$1")
   [ -n "$victim" ] || fail "task $1 is not there: $(cat out stderr)"
   kill "-$2" "$victim"
   wait "$search"

@@ -53,7 +53,7 @@ Result<std::string> word_of_rank_0(World& world, const std::string& key, const s
   if (place.rank == 0) return text;
   auto said = world.get(0, key, in_seconds(10));
   if (!said) return said.error();
-  if (!*said) return Error{"rank 0", "did not say how to go on", "", ""};
+  if (!*said) return Error{"rank 0", "did not say how to go on", "", "see what it said itself"};
   return std::move(**said);
 }
 

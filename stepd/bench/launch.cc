@@ -201,13 +201,15 @@ std::optional<Fault> Launch::hear_digest(const std::function<bool()>& over) {
   const std::optional<std::string>& text = *told;
   if (!text && alarm_.heard()) return Fault{Fault::Kind::alarm, -1, *alarm_.heard(), ""};
   if (!text)
-    return Fault{Fault::Kind::hung, -1, print("rank 0 did not tell the start within %.0f s", options_.timeout), ""};
+    return Fault{Fault::Kind::hung, -1, print("rank 0 did not tell the start within %.0f s", options_.timeout),
+                 "see what rank 0 said, or give it more time with --timeout"};
   if (auto fault = unpack_fault(*text)) {
     world_.fence(in_seconds(kPartingSeconds));  // a node whose tasks have left answers nobody: rank 0 waits for all
     return fault;
   }
   auto digest = unpack_digest(*text);
-  if (!digest || digest->ids.empty()) return Fault{Fault::Kind::hung, -1, "rank 0 is of another build", ""};
+  if (!digest || digest->ids.empty())
+    return Fault{Fault::Kind::hung, -1, "rank 0 is of another build", "run the same nccl-tune on all nodes"};
   digest_ = std::move(*digest);
   return std::nullopt;
 }

@@ -16,6 +16,7 @@ std::string contradiction(const Options& o) {
   if (!o.out.empty()) return "--out: compare writes to stdout, --json and --csv";
   if (!o.percentiles.empty() || o.per_iteration) return "-I, --percentiles: compare keeps one figure of each launch";
   if (o.root < 0) return "-r: compare takes one root";
+  if (o.repeat > 0) return "--repeatable: compare keeps times; run bench under each setting";
   return "";
 }
 

@@ -186,6 +186,7 @@ int Session::conclude(std::optional<Fault> fault) {
       for (std::string& line : lines) ending.notes.push_back(std::move(line));
     };
     add(describe_wrong(info_, rows_));
+    add(describe_repeats(info_, rows_));
     add(describe_setting(info_, worker_.note));
     add(describe_rates(info_, rows_));
     add(describe_small(info_, rows_));
@@ -201,6 +202,8 @@ int Session::conclude(std::optional<Fault> fault) {
       if (status == ok) status = below;
     }
     if (ending.mean_ok == false && status == ok) status = below;
+    const auto differs = [](const Row& row) { return row.out.repeats.differing + row.in.repeats.differing > 0; };
+    if (std::any_of(rows_.begin(), rows_.end(), differs) && status == ok) status = below;
     add(describe_times(info_, rows_));
     add(describe_unmet(info_, rows_));
     add(describe_groups(info_, rows_));

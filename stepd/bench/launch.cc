@@ -105,6 +105,7 @@ std::optional<Fault> Launch::open_devices() {
     setup.unalign = static_cast<uint32_t>(options_.unalign);
     setup.null_stream = options_.null_stream;
     setup.memory = options_.memory_report;
+    setup.repeat = options_.repeat > 0;
     setup.fault = options_.fault;
     setup.fault_rank = options_.fault_rank;
     setup.fault_element = options_.fault_element;
@@ -187,7 +188,7 @@ std::optional<Fault> Launch::read_records() {
 
 std::optional<Fault> Launch::tell_digest() {
   auto fault = read_records();
-  if (!fault) digest_ = digest_of(tasks_, options_.check > 0, options_.split.has_value());
+  if (!fault) digest_ = digest_of(tasks_, options_.check > 0 || options_.repeat > 0, options_.split.has_value());
   if (world_.place().size == 1) return fault;
   const std::string text = fault ? pack(*fault) : pack(digest_);
   if (auto error = tell_others(world_, key("digest"), text, options_.timeout)) return of_world(*error);

@@ -13,6 +13,21 @@ namespace {
 
 constexpr int kFirstBatch = 10;  // iterations; 6 are the fewest that give an interval
 
+Repeats repeats_of(const protocol::Repeats& told) {
+  Repeats repeats;
+  repeats.runs = told.runs;
+  repeats.differing = told.differing;
+  if (told.differing == 0) return repeats;
+  repeats.run = told.run;
+  repeats.elements = told.wrong.elements;
+  repeats.bad_ranks = told.wrong.bad_ranks;
+  repeats.rank = told.wrong.first.rank;
+  repeats.element = told.wrong.first.element;
+  repeats.before = text_of(told.wrong.first.expected);
+  repeats.after = text_of(told.wrong.first.found);
+  return repeats;
+}
+
 void take_half(const CollectiveInfo& info, const protocol::CaseResult& result, const protocol::Placement& placement,
                std::string_view& samples, int ranks, size_t skip, bool settle, Half& half) {
   half.ran = placement.ran != 0;
@@ -21,14 +36,15 @@ void take_half(const CollectiveInfo& info, const protocol::CaseResult& result, c
   half.cpu_seconds = placement.cpu_seconds;
   half.algbw = algorithm_gbs(info, result.bytes, placement.seconds, ranks);
   half.busbw = bus_gbs(info, half.algbw, ranks);
-  half.wrong += placement.wrong;
-  half.bad_ranks += placement.bad_ranks;
-  if (placement.first.rank >= 0 && half.wrong_rank < 0) {
-    half.wrong_rank = placement.first.rank;
-    half.wrong_element = placement.first.element;
-    half.expected = text_of(placement.first.expected);
-    half.found = text_of(placement.first.found);
+  half.wrong += placement.wrong.elements;
+  half.bad_ranks += placement.wrong.bad_ranks;
+  if (const protocol::Wrong& first = placement.wrong.first; first.rank >= 0 && half.wrong_rank < 0) {
+    half.wrong_rank = first.rank;
+    half.wrong_element = first.element;
+    half.expected = text_of(first.expected);
+    half.found = text_of(first.found);
   }
+  if (placement.repeats.runs > 0) half.repeats = repeats_of(placement.repeats);
   const size_t bytes =
       std::min<size_t>(placement.samples, samples.size() / sizeof(protocol::Sample)) * sizeof(protocol::Sample);
   const size_t had = half.samples.size();
@@ -145,7 +161,7 @@ std::optional<Fault> Measurement::narrow_interval(protocol::Case job, Row& row) 
   };
   const auto measured = [](const Half& half) { return half.summary.mean * static_cast<double>(half.summary.count); };
   double out_total = row.out.seconds * job.iterations, in_total = row.in.seconds * job.iterations;
-  job.check = 0;
+  job.check = job.repeat = 0;
   job.warmup = 0;
   while ((wide(row.out) || wide(row.in)) && row.iterations < kMostIterations &&
          measured(row.out) + measured(row.in) < options_.ci_seconds) {
@@ -174,6 +190,7 @@ std::optional<Fault> Measurement::measure(const Sweep& sweep, uint64_t size, int
   job.warmup = 0;  // done for all sizes before
   job.aggregate = options_.aggregate;
   job.check = options_.check;
+  job.repeat = options_.repeat;
   job.graph = options_.graph;
   job.average = options_.average;
   job.cpu_time = options_.cpu_time;

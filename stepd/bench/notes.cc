@@ -308,4 +308,32 @@ std::vector<std::string> describe_wrong(const RunInfo& info, const std::vector<R
   return lines;
 }
 
+std::vector<std::string> describe_repeats(const RunInfo& info, const std::vector<Row>& rows) {
+  if (info.options.repeat == 0) return {};
+  std::vector<std::string> lines;
+  size_t compared = 0;
+  for (const Row& row : rows)
+    for (const auto& [name, half] : {std::pair("out of place", &row.out), std::pair("in place", &row.in)}) {
+      const Repeats& repeats = half->repeats;
+      compared += repeats.runs > 0;
+      if (repeats.differing == 0 || lines.size() == kMostLines) continue;
+      lines.push_back(print(
+          "not repeatable: %s %s %s, %s: %d of %d runs gave other bits than the first; run %d in %lld elements of "
+          "%d ranks; first: %s, element %lld, %s, then %s",
+          human_size(row.bytes).c_str(), row.type.c_str(), row.op.c_str(), name, repeats.differing, repeats.runs,
+          repeats.run, static_cast<long long>(repeats.elements), repeats.bad_ranks,
+          name_rank(info, repeats.rank).c_str(), static_cast<long long>(repeats.element), repeats.before.c_str(),
+          repeats.after.c_str()));
+    }
+  if (!lines.empty()) {
+    lines.emplace_back(
+        "a switch that adds (NVLS, SHARP) need not keep to one order: compare with NCCL_NVLS_ENABLE=0 and "
+        "NCCL_COLLNET_ENABLE=0; where bits still differ, look for bad memory or a bad link");
+  } else if (compared > 0) {
+    lines.push_back(print("repeatable: %d runs of one input gave the same bits in each of %zu measurements",
+                          info.options.repeat, compared));
+  }
+  return lines;
+}
+
 }  // namespace nccltune::bench

@@ -25,6 +25,9 @@ std::vector<std::string> describe_cycles(const std::vector<Row>& rows);
 // The groups of a split run at its largest size, the slow ones marked. None where it is not split.
 std::vector<std::string> describe_groups(const RunInfo& info, const std::vector<Row>& rows);
 std::vector<std::string> describe_wrong(const RunInfo& info, const std::vector<Row>& rows);
+// What --repeatable found: each measurement whose runs differ, or that none does. Source of the remedy:
+// NVIDIA/nccl#1497, #2360.
+std::vector<std::string> describe_repeats(const RunInfo& info, const std::vector<Row>& rows);
 
 // "rank 3 (node7, GPU 0000:3b:00.0)".
 std::string name_rank(const RunInfo& info, int rank);

@@ -7,7 +7,8 @@
 namespace nccltune::bench {
 namespace {
 
-const std::vector<std::string> kFaults = {"none", "flip", "hang", "crash", "slow"};  // in the order of protocol::Fault
+const std::vector<std::string> kFaults = {"none",  "flip", "hang",
+                                          "crash", "slow", "waver"};  // in the order of protocol::Fault
 
 }  // namespace
 

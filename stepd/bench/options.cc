@@ -126,6 +126,8 @@ void add_ours(CLI::App& app, Options& o) {
   parsed(app, "--min-ratio", o.min_ratio, parse_real, "a ratio such as 0.9",
          "exit 1 when busbw over the figure expected for this very shape is below");
   app.add_option("--expected", o.expected, "file of expected figures")->take_last();
+  integer(app, "--repeatable", o.repeat, 2, kInt,
+          "run each size so often with one input and compare the results bit by bit; exit 1 when one differs");
   parsed(app, "--timeout", o.timeout, parse_duration, "a duration such as 90s, 5m",
          "bound for each phase without progress (3m)");
   app.add_flag("!--no-statistics", o.statistics, "leave out the pass that times each iteration");

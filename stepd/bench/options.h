@@ -57,6 +57,7 @@ struct Options {
   std::optional<double> min_busbw;  // GB/s
   std::optional<double> min_ratio;  // of the expected figure of this shape
   std::string expected;             // file; "": the shipped one
+  int repeat = 0;                   // runs of one input that must give the same bits; 0: none
   double timeout = 180;             // seconds without progress, a phase
   bool statistics = true;           // the pass that times each iteration
   std::vector<double> percentiles;  // more of them in the notes: 0 < p < 100

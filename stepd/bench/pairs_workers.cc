@@ -276,11 +276,12 @@ void PairsWorkers::take_result(int i, const Message& message) {
   const CollectiveInfo& info = info_of(alone_ ? protocol::Collective::all_reduce : options_.collective);
   const int ranks = static_cast<int>(seats_[static_cast<size_t>(i)].tasks.size());
   for (const protocol::Placement* placement : {&result->out_of_place, &result->in_place}) {
-    if (!placement->checked || placement->wrong == 0) continue;
-    fail(i, RailReport::Blame::data,
-         print("wrong data: %lld elements, the first at %lld, %s in place of %s",
-               static_cast<long long>(placement->wrong), static_cast<long long>(placement->first.element),
-               text_of(placement->first.found).c_str(), text_of(placement->first.expected).c_str()));
+    if (!placement->checked || placement->wrong.elements == 0) continue;
+    fail(
+        i, RailReport::Blame::data,
+        print("wrong data: %lld elements, the first at %lld, %s in place of %s",
+              static_cast<long long>(placement->wrong.elements), static_cast<long long>(placement->wrong.first.element),
+              text_of(placement->wrong.first.found).c_str(), text_of(placement->wrong.first.expected).c_str()));
     return;
   }
   const double algorithm = algorithm_gbs(info, result->bytes, result->out_of_place.seconds, ranks);

@@ -48,6 +48,16 @@ struct RunInfo {
   std::string program() const { return std::string(info_of(options.collective).name) + "_perf"; }
 };
 
+// Runs of one input, compared with the first.
+struct Repeats {
+  int runs = 0, differing = 0;  // 0 runs: not asked, or input and output overlap
+  int run = 0;                  // the first that differs, 1-based; what follows is of it
+  int64_t elements = 0;
+  int bad_ranks = 0, rank = -1;
+  int64_t element = 0;
+  std::string before, after;  // the first such element, in the first run and in this one
+};
+
 struct Half {
   bool ran = false, checked = false;
   double seconds = 0, cpu_seconds = 0;  // per operation, over ranks as -a says
@@ -57,6 +67,7 @@ struct Half {
   int wrong_rank = -1;  // of the first wrong element; -1: none is known
   int64_t wrong_element = 0;
   std::string expected, found;
+  Repeats repeats;
   std::vector<protocol::Sample> samples;
   Summary summary;  // of the samples; count 0: none
 };

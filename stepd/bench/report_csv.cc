@@ -41,6 +41,8 @@ std::string line(const RunInfo& info, const Row& row, const char* placement, con
   cells.push_back(info.devices.empty() ? "" : info.devices.front().library);
   cells.push_back(info.version);
   cells.push_back(info.job);
+  cells.push_back(half.repeats.runs ? std::to_string(half.repeats.runs) : "");
+  cells.push_back(half.repeats.runs ? std::to_string(half.repeats.differing) : "");
   for (std::string& cell : cells) cell = csv_field(cell);
   return join(cells, ",") + "\n";
 }
@@ -50,7 +52,7 @@ std::string line(const RunInfo& info, const Row& row, const char* placement, con
 std::string csv_head() {
   return "collective,bytes,elements,type,op,root,placement,cycle,iterations,time_us,algbw_gbs,busbw_gbs,wrong,samples,"
          "min_us,p50_us,p95_us,p99_us,max_us,median_low_us,median_high_us,drift,arrival_skew_us,late_rank,utc,ranks,"
-         "nodes,worker,device,library,version,job\n";
+         "nodes,worker,device,library,version,job,repeats,repeats_differing\n";
 }
 
 std::string csv_rows(const RunInfo& info, const Row& row) {

@@ -32,6 +32,7 @@ Json options_json(const Options& o) {
           {"warmup", o.warmup},
           {"cycles", o.cycles},
           {"check", o.check},
+          {"repeatable", o.repeat ? Json(o.repeat) : Json(nullptr)},
           {"types", types},
           {"ops", ops},
           {"root", o.root},
@@ -101,6 +102,16 @@ Json summary_json(const Half& half) {
           {"late_ranks", late_rank}};
 }
 
+Json repeats_json(const Repeats& repeats) {
+  if (repeats.runs == 0) return nullptr;
+  Json first = nullptr;
+  if (repeats.differing > 0)
+    first = {{"run", repeats.run},    {"elements", repeats.elements}, {"ranks", repeats.bad_ranks},
+             {"rank", repeats.rank},  {"element", repeats.element},   {"before", repeats.before},
+             {"after", repeats.after}};
+  return {{"runs", repeats.runs}, {"differing", repeats.differing}, {"first", first}};
+}
+
 Json half_json(const Half& half) {
   if (!half.ran) return nullptr;
   Json first = nullptr;
@@ -114,6 +125,7 @@ Json half_json(const Half& half) {
           {"wrong", half.checked ? Json(half.wrong) : Json(nullptr)},
           {"wrong_ranks", half.checked ? Json(half.bad_ranks) : Json(nullptr)},
           {"first_wrong", first},
+          {"repeats", repeats_json(half.repeats)},
           {"iterations", summary_json(half)}};
 }
 

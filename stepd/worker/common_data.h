@@ -19,6 +19,9 @@
 //           floats: exact where 1/ranks is a power of two that the type holds; else two ranks are non-zero and
 //           average_bound() gives the error that the roundings allow
 // Copies (all_gather, broadcast, ...) carry random bits, finite for the floating types.
+//
+// Rough input is for runs that are compared with each other: random significands, signs and exponents, so that partial
+// results round and another order of the operations gives other bits, which exact input would hide.
 #pragma once
 
 #include <algorithm>
@@ -46,6 +49,7 @@ struct Reduction {
 struct Pattern {
   uint32_t reduced = 0;  // 1: `reduction` and `op` tell; 0: a copy of `source`'s data
   Op op = Op::sum;
+  uint32_t rough = 0;   // 1: input whose reduction depends on the order of the operations; has no expected result
   uint32_t source = 0;  // the rank whose input this is
   uint64_t first = 0;   // index of the run's first element in the source's data
   Reduction reduction;  // its seed serves copies too
@@ -279,12 +283,30 @@ NCCLTUNE_BOTH typename F::Bits copied(const Pattern& p, uint64_t index) {
   return static_cast<typename F::Bits>(bits);
 }
 
+// --- rough
+// Magnitudes in [1/32, 2): normal in every type, and a sum of 2048 ranks' stays far from the largest half. Products add
+// exponents up: there in [1/2, 2), below 1 as much more often than above as log2 of a random significand, 0.557 in the
+// mean, is above 1/2.
+template <class F>
+NCCLTUNE_BOTH typename F::Bits rough(const Pattern& p, uint64_t index) {
+  const uint64_t word = mix(p.reduction.seed ^ (uint64_t(p.source + 1) << 40), index);
+  if constexpr (F::kFloat) {
+    const uint64_t random = mix(word);
+    const int exponent =
+        p.op == Op::prod ? -static_cast<int>(scale(random, 1000) < 557) : -static_cast<int>(scale(random, 6));
+    return encode<F>((random & 1) != 0, significand<F>(word), exponent - (F::kPrecision - 1));
+  } else {
+    return static_cast<typename F::Bits>(word);
+  }
+}
+
 }  // namespace data
 
 // What rank `p.source` puts in at element `i` of the run.
 template <class F>
 NCCLTUNE_BOTH typename F::Bits input_bits(const Pattern& p, uint64_t i) {
   if (!p.reduced) return data::copied<F>(p, p.first + i);
+  if (p.rough) return data::rough<F>(p, p.first + i);
   const uint64_t key = mix(p.reduction.seed, p.first + i);
   if (p.op == Op::prod) return data::product_input<F>(p, key);
   if (p.op == Op::max || p.op == Op::min) return data::extreme_input<F>(p, key);

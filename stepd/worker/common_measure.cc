@@ -19,6 +19,7 @@ namespace nccltune::worker {
 using protocol::GroupTime;
 using protocol::Placement;
 using protocol::Sample;
+using protocol::WrongTotal;
 using Clock = std::chrono::steady_clock;
 
 static double seconds_since(Clock::time_point start) {
@@ -59,7 +60,7 @@ Account account_of(const Findings& findings) {
   return account;
 }
 
-void merge(const std::vector<Account>& accounts, Placement& placement) {
+void merge(const std::vector<Account>& accounts, WrongTotal& total) {
   for (size_t rank = 0; rank < accounts.size(); ++rank) {
     Account account = accounts[rank];
     if (!is_intact(account)) {
@@ -69,12 +70,12 @@ void merge(const std::vector<Account>& accounts, Placement& placement) {
       copy_text(account.found, "a corrupted one");
     }
     if (account.wrong == 0) continue;
-    placement.wrong += account.wrong;
-    if (placement.bad_ranks++ > 0) continue;
-    placement.first.rank = static_cast<int32_t>(rank);
-    placement.first.element = account.first;
-    copy_text(placement.first.expected, account.expected);
-    copy_text(placement.first.found, account.found);
+    total.elements += account.wrong;
+    if (total.bad_ranks++ > 0) continue;
+    total.first.rank = static_cast<int32_t>(rank);
+    total.first.element = account.first;
+    copy_text(total.first.expected, account.expected);
+    copy_text(total.first.found, account.found);
   }
 }
 
@@ -82,8 +83,8 @@ static bool is_meant(const Seat& seat) {
   return seat.setup.fault_rank == static_cast<int32_t>(seat.own_rank()) || seat.setup.fault_rank == protocol::kAnyRank;
 }
 
-int64_t fault_element(const Seat& seat, const std::vector<Run>& runs) {
-  if (seat.setup.fault != protocol::flip_element || !is_meant(seat)) return -1;
+int64_t fault_element(const Seat& seat, const std::vector<Run>& runs, protocol::Fault fault) {
+  if (seat.setup.fault != fault || !is_meant(seat)) return -1;
   int64_t end = 0;
   for (const Run& run : runs) end = std::max(end, static_cast<int64_t>(run.offset + run.count * run.repeat));
   if (end == 0) return -1;
@@ -178,26 +179,57 @@ static Seconds time_operations(const Case& job, bool in_place, const Seat& seat,
   return seconds;
 }
 
+// One operation as it was timed, on what is in the buffers now.
+static void run_once(const Case& job, bool in_place, Transfer& transfer) {
+  if (job.graph > 0) transfer.begin_capture();
+  transfer.start(in_place, 0);
+  if (job.graph > 0) {
+    transfer.end_capture();
+    transfer.launch_graph();
+  }
+  transfer.finish();
+  if (job.graph > 0) transfer.drop_graph();
+}
+
 static void check_placement(const Case& job, bool in_place, const Seat& seat, uint64_t seed, Transfer& transfer,
                             Placement& placement, GroupTime* groups) {
   send_phase("verify");
   std::vector<Account> accounts(seat.all_ranks());
-  for (int i = 0; i < job.check && placement.wrong == 0; ++i) {
+  for (int i = 0; i < job.check && placement.wrong.elements == 0; ++i) {
     const uint64_t this_seed = mix(seed, static_cast<uint64_t>(i));
-    transfer.fill(in_place, this_seed);
-    if (job.graph > 0) transfer.begin_capture();
-    transfer.start(in_place, 0);
-    if (job.graph > 0) {
-      transfer.end_capture();
-      transfer.launch_graph();
-    }
-    transfer.finish();
-    if (job.graph > 0) transfer.drop_graph();
+    transfer.fill(in_place, this_seed, Input::exact);
+    run_once(job, in_place, transfer);
     const Account mine = account_of(transfer.check(in_place, this_seed));
     transfer.exchange(&mine, sizeof mine, accounts.data());
-    merge(accounts, placement);
+    merge(accounts, placement.wrong);
     for (uint32_t rank = 0; rank < seat.group_of.size(); ++rank)
       groups[seat.group_of[rank]].wrong += is_intact(accounts[rank]) ? accounts[rank].wrong : 1;
+  }
+}
+
+// The same input again and again: NCCL adds in one order as long as nothing else changes, a switch (NVLS, SHARP) need
+// not (NVIDIA/nccl#1497). All runs are done, whatever one finds: how many differ tells a rare fault from a rule.
+static void repeat_placement(const Case& job, bool in_place, const Seat& seat, uint64_t seed, Transfer& transfer,
+                             protocol::Repeats& repeats) {
+  std::vector<Account> accounts(seat.all_ranks());
+  for (repeats.runs = 1;; ++repeats.runs) {
+    send_phase("repeat");  // again for each: a deadline is of one run
+    transfer.fill(in_place, seed, Input::rough);
+    run_once(job, in_place, transfer);
+    if (repeats.runs == 1) {
+      transfer.keep(in_place);
+      continue;
+    }
+    const bool last = repeats.runs == job.repeat;
+    const Account mine = account_of(transfer.compare_with_kept(in_place, last));
+    transfer.exchange(&mine, sizeof mine, accounts.data());
+    WrongTotal total;
+    merge(accounts, total);
+    if (total.elements > 0 && repeats.differing++ == 0) {
+      repeats.run = repeats.runs;
+      repeats.wrong = total;
+    }
+    if (last) return;
   }
 }
 
@@ -304,7 +336,7 @@ static Placement measure_placement(const Case& job, bool in_place, const Seat& s
   Placement placement;
   placement.ran = 1;
   std::vector<GroupTime> groups(seat.is_split() ? seat.groups : 0);
-  if (job.check > 0) transfer.fill(in_place, mix(seed, 1u << 20));
+  if (job.check > 0) transfer.fill(in_place, mix(seed, 1u << 20), Input::exact);
   const Seconds seconds = time_operations(job, in_place, seat, transfer);
   placement.own_seconds = seconds.all;
   const std::vector<double> all = all_ranks(seat, seconds.all, transfer);
@@ -324,6 +356,8 @@ static Placement measure_placement(const Case& job, bool in_place, const Seat& s
     placement.checked = 1;
     check_placement(job, in_place, seat, seed, transfer, placement, groups.data());
   }
+  if (job.repeat > 1 && is_checkable(job.collective, in_place))
+    repeat_placement(job, in_place, seat, mix(seed, 2u << 20), transfer, placement.repeats);
   outcome.groups.insert(outcome.groups.end(), groups.begin(), groups.end());
   return placement;
 }

@@ -20,13 +20,15 @@ struct Findings {
   std::string expected, found;
 };
 
+enum class Input { exact, rough };  // see common_data.h
+
 // One case on one backend. Buffers, stream and communicator are behind it. Errors are thrown as Failed.
 class Transfer {
  public:
   virtual ~Transfer() = default;
 
   // Puts this rank's input in place and clears what will be received; done when it returns.
-  virtual void fill(bool in_place, uint64_t seed) = 0;
+  virtual void fill(bool in_place, uint64_t seed, Input input) = 0;
   // Enqueues one operation; `iteration` chooses the place in the buffers.
   virtual void start(bool in_place, uint64_t iteration) = 0;
   // Waits for all that was started.
@@ -49,13 +51,17 @@ class Transfer {
 
   // Compares what iteration 0 received. Seeds as in fill().
   virtual Findings check(bool in_place, uint64_t seed) = 0;
+  // Copies what iteration 0 received; compares, bit by bit, what it received now with that copy. `last`: of the runs,
+  // which Fault::waver spoils.
+  virtual void keep(bool in_place) = 0;
+  virtual Findings compare_with_kept(bool in_place, bool last) = 0;
   // All ranks' `mine`, in rank order, at every rank.
   virtual void exchange(const void* mine, size_t bytes, void* all) = 0;
 };
 
 // For tests: the element that this rank shall spoil before it compares, -1 for none. Setup::fault_element counts from
 // the start, or from the end when negative (-1 the last), and is cut to what the rank receives.
-int64_t fault_element(const Seat& seat, const std::vector<Run>& runs);
+int64_t fault_element(const Seat& seat, const std::vector<Run>& runs, protocol::Fault fault = protocol::flip_element);
 // The bits to turn over in it: the lowest, or the sign where an average's bound would excuse the lowest.
 uint64_t fault_mask(DataType type, const std::vector<Run>& runs, int64_t element);
 
@@ -91,7 +97,7 @@ struct Account {
   uint64_t checksum = 0;
 };
 Account account_of(const Findings& findings);
-// Sums accounts into the placement; a record whose checksum is off counts as wrong data of its rank.
-void merge(const std::vector<Account>& accounts, protocol::Placement& placement);
+// Adds accounts, in rank order, to the total; a record whose checksum is off counts as wrong data of its rank.
+void merge(const std::vector<Account>& accounts, protocol::WrongTotal& total);
 
 }  // namespace nccltune::worker

@@ -20,6 +20,7 @@ void require_sane(const Case& job, uint32_t ranks) {
   if (what == "?" || size_of(job.type) == 0) throw usage("worker: unknown collective or type");
   if (job.iterations < 1 || job.aggregate < 1) throw usage(what + ": iterations and aggregation must be at least 1");
   if (job.warmup < 0 || job.check < 0 || job.graph < 0) throw usage(what + ": a count is negative");
+  if (job.repeat < 0 || job.repeat == 1) throw usage(what + ": one run repeats nothing");
   if (job.graph > 0 && job.blocking != 0) throw usage(what + ": a graph holds no waits; leave -z out with -G");
   if (has_root(job.collective) && (job.root < 0 || job.root >= static_cast<int32_t>(ranks))) {
     throw usage(what + ": root " + std::to_string(job.root) + " is no rank; there are " + std::to_string(ranks));

@@ -202,6 +202,17 @@ std::vector<Run> expected_runs(const Case& job, const Shape& shape, uint32_t ran
   return {};
 }
 
+std::vector<Span> spans_of(const std::vector<Run>& runs) {
+  std::vector<Span> spans;
+  for (const Run& run : runs) {
+    if (!spans.empty() && spans.back().from + spans.back().count == run.offset)
+      spans.back().count += run.count * run.repeat;
+    else
+      spans.push_back({run.offset, run.count * run.repeat});
+  }
+  return spans;
+}
+
 Place locate(const std::vector<Run>& runs, uint64_t index) {
   for (const Run& run : runs) {
     if (run.count == 0 || index < run.offset || index >= run.offset + run.count * run.repeat) continue;

@@ -82,6 +82,12 @@ std::vector<Run> expected_runs(const Case& job, const Shape& shape, uint32_t ran
 // What `rank` sends.
 Pattern sent_pattern(const Case& job, uint32_t rank, uint32_t ranks, uint64_t seed);
 
+// What all runs cover, in order: [from, from + count) elements of the received data.
+struct Span {
+  uint64_t from = 0, count = 0;
+};
+std::vector<Span> spans_of(const std::vector<Run>& runs);
+
 // The run that holds element `index`, and its place in it: {nullptr, 0} if none does. Sets the pattern's source.
 struct Place {
   bool found = false;

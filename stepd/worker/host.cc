@@ -84,10 +84,10 @@ class HostBackend : public Backend {
     operations_ = uint64_t(connect.generation) << 32;
     const uint64_t bytes = std::max(connect.max_bytes, seat_.setup.max_bytes);
     if (bytes > bytes_) {
-      send_.reset();
-      receive_.reset();
+      for (Memory* memory : {&send_, &receive_, &kept_}) memory->reset();
       send_ = allocate(bytes + uint64_t(8) * seat_.setup.unalign);
       receive_ = allocate(bytes + uint64_t(8) * seat_.setup.unalign);
+      if (seat_.setup.repeat) kept_ = allocate(bytes);
       bytes_ = bytes;
     }
     return connected;
@@ -102,8 +102,8 @@ class HostBackend : public Backend {
     if (job.timeout_ms > 0)
       for (const auto& context : {world_.group, world_.all})
         context->setTimeout(std::chrono::milliseconds(job.timeout_ms));
-    HostTransfer transfer(job, shape, seat_, traffic_, send_.get() + offset, receive_.get() + offset, *collectives_,
-                          *control_);
+    HostTransfer transfer(job, shape, seat_, traffic_, send_.get() + offset, receive_.get() + offset, kept_.get(),
+                          *collectives_, *control_);
     try {
       return measure(job, shape, seat_, ++operations_, transfer);
     } catch (const gloo::Exception& error) {
@@ -127,7 +127,7 @@ class HostBackend : public Backend {
   Traffic traffic_;
   HostWorld world_;
   std::unique_ptr<HostCollectives> collectives_, control_;  // of the group, of all ranks
-  Memory send_, receive_;
+  Memory send_, receive_, kept_;
   uint64_t bytes_ = 0, operations_ = 0;
 };
 

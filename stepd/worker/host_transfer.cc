@@ -17,11 +17,12 @@ static unsigned microseconds_of(const char* variable) {
 }
 
 HostTransfer::HostTransfer(const Case& job, const Shape& shape, const Seat& seat, const Traffic& traffic, char* send,
-                           char* receive, HostCollectives& collectives, HostCollectives& control)
+                           char* receive, char* kept, HostCollectives& collectives, HostCollectives& control)
     : seat_(seat),
       traffic_(traffic),
       send_(send),
       receive_(receive),
+      kept_(kept),
       collectives_(collectives),
       control_(control),
       delay_us_(microseconds_of(protocol::kTestSlow) + microseconds_of(protocol::kTestSlowMore)) {
@@ -35,10 +36,11 @@ HostTransfer::HostTransfer(const Case& job, const Shape& shape, const Seat& seat
   }
 }
 
-void HostTransfer::fill(bool in_place, uint64_t seed) {
+void HostTransfer::fill(bool in_place, uint64_t seed, Input input) {
   const Shape& shape = operation_.shape;
   std::memset(receive_, 0, shape.receive * shape.element_bytes);
-  const Pattern pattern = sent_pattern(operation_.job, seat_.rank, seat_.ranks, seed);
+  Pattern pattern = sent_pattern(operation_.job, seat_.rank, seat_.ranks, seed);
+  pattern.rough = input == Input::rough;
   char* to = ends_of(shape, send_, receive_, seat_.rank, in_place, 0).from;
   with_format(operation_.job.type, [&](auto format) {
     using F = decltype(format);
@@ -78,11 +80,14 @@ static void compare(const Run& run, const typename F::Bits* values, Findings& fi
   }
 }
 
+char* HostTransfer::received(bool in_place) const {
+  return ends_of(operation_.shape, send_, receive_, seat_.rank, in_place, 0).to;
+}
+
 Findings HostTransfer::check(bool in_place, uint64_t seed) {
   const Case& job = operation_.job;
-  const Shape& shape = operation_.shape;
-  char* data = ends_of(shape, send_, receive_, seat_.rank, in_place, 0).to;
-  const auto runs = expected_runs(job, shape, seat_.rank, seat_.ranks, traffic_, seed);
+  char* data = received(in_place);
+  const auto runs = expected_runs(job, operation_.shape, seat_.rank, seat_.ranks, traffic_, seed);
   Findings findings;
   with_format(job.type, [&](auto format) {
     using F = decltype(format);
@@ -93,6 +98,34 @@ Findings HostTransfer::check(bool in_place, uint64_t seed) {
     if (findings.wrong == 0) return;
     findings.expected = expected_text(job.type, locate(runs, static_cast<uint64_t>(findings.first)));
     findings.found = value_text(job.type, values[findings.first]);
+  });
+  return findings;
+}
+
+void HostTransfer::keep(bool in_place) {
+  if (!kept_) throw Failed(protocol::FailureKind::internal, "worker: asked to repeat without room for a copy");
+  const uint64_t size = operation_.shape.element_bytes;
+  const auto runs = expected_runs(operation_.job, operation_.shape, seat_.rank, seat_.ranks, traffic_, 0);
+  for (const Span& span : spans_of(runs))
+    std::memcpy(kept_ + span.from * size, received(in_place) + span.from * size, span.count * size);
+}
+
+Findings HostTransfer::compare_with_kept(bool in_place, bool last) {
+  const DataType type = operation_.job.type;
+  const auto runs = expected_runs(operation_.job, operation_.shape, seat_.rank, seat_.ranks, traffic_, 0);
+  Findings findings;
+  with_format(type, [&](auto format) {
+    using Bits = typename decltype(format)::Bits;
+    auto* now = reinterpret_cast<Bits*>(received(in_place));
+    const auto* first = reinterpret_cast<const Bits*>(kept_);
+    if (const int64_t at = last ? fault_element(seat_, runs, protocol::waver) : -1; at >= 0)
+      now[at] ^= static_cast<Bits>(fault_mask(type, runs, at));
+    for (const Span& span : spans_of(runs))
+      for (uint64_t i = span.from; i < span.from + span.count; ++i)
+        if (now[i] != first[i] && findings.wrong++ == 0) findings.first = static_cast<int64_t>(i);
+    if (findings.wrong == 0) return;
+    findings.expected = value_text(type, first[findings.first]);
+    findings.found = value_text(type, now[findings.first]);
   });
   return findings;
 }

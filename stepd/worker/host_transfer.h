@@ -12,11 +12,12 @@ namespace nccltune::worker {
 
 class HostTransfer : public Transfer {
  public:
-  // `send` and `receive` hold job.max_bytes; they outlive this. `control` joins the ranks of all groups.
+  // `send` and `receive` hold job.max_bytes, `kept` too where job.repeat asks for it; they outlive this. `control`
+  // joins the ranks of all groups.
   HostTransfer(const Case& job, const Shape& shape, const Seat& seat, const Traffic& traffic, char* send, char* receive,
-               HostCollectives& collectives, HostCollectives& control);
+               char* kept, HostCollectives& collectives, HostCollectives& control);
 
-  void fill(bool in_place, uint64_t seed) override;
+  void fill(bool in_place, uint64_t seed, Input input) override;
   void start(bool in_place, uint64_t iteration) override;
   void finish() override {}  // Gloo's collectives have ended when they return
   void barrier() override;
@@ -28,14 +29,19 @@ class HostTransfer : public Transfer {
   void mark(uint32_t i) override { marks_[i] = std::chrono::steady_clock::now(); }
   double seconds_between(uint32_t i, uint32_t j) override;
   Findings check(bool in_place, uint64_t seed) override;
+  void keep(bool in_place) override;
+  Findings compare_with_kept(bool in_place, bool last) override;
   void exchange(const void* mine, size_t bytes, void* all) override;
 
  private:
+  char* received(bool in_place) const;
+
   HostOperation operation_;
   Seat seat_;
   const Traffic& traffic_;
   char* send_;
   char* receive_;
+  char* kept_;
   HostCollectives& collectives_;
   HostCollectives& control_;
   unsigned delay_us_;  // protocol::kTestSlow

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "worker/common_io.h"
 #include "worker/nccl_transfer.h"
 
 namespace nccltune::worker {
+
+using protocol::FailureKind;
 
 NcclTransfer::NcclTransfer(const Case& job, const Shape& shape, const Seat& seat, const Traffic& traffic,
                            NcclWorld& world)
@@ -26,10 +29,11 @@ NcclTransfer::~NcclTransfer() {
   if (tally_) cudaFree(tally_);
 }
 
-void NcclTransfer::fill(bool in_place, uint64_t seed) {
+void NcclTransfer::fill(bool in_place, uint64_t seed, Input input) {
   const Shape& shape = operation_.shape;
   require(cudaMemsetAsync(receive_, 0, shape.receive * shape.element_bytes, world_.stream()), "cudaMemsetAsync");
-  const Pattern pattern = sent_pattern(operation_.job, seat_.rank, seat_.ranks, seed);
+  Pattern pattern = sent_pattern(operation_.job, seat_.rank, seat_.ranks, seed);
+  pattern.rough = input == Input::rough;
   char* const to = ends_of(shape, send_, receive_, seat_.rank, in_place, 0).from;
   enqueue_fill(to, shape.send, operation_.job.type, pattern, world_.stream());
   finish();
@@ -82,38 +86,81 @@ void NcclTransfer::exchange(const void* mine, size_t bytes, void* all) {
   world_.exchange(mine, bytes, all, operation_.job.timeout_ms);
 }
 
-void NcclTransfer::spoil(char* data, const std::vector<Run>& runs) {
-  const int64_t at = fault_element(seat_, runs);
-  if (at < 0) return;
+char* NcclTransfer::received(bool in_place) const {
+  return ends_of(operation_.shape, send_, receive_, seat_.rank, in_place, 0).to;
+}
+
+uint64_t NcclTransfer::bits_at(const char* data, uint64_t element) const {
   const uint64_t size = operation_.shape.element_bytes;
   uint64_t bits = 0;
-  char* const place = data + static_cast<uint64_t>(at) * size;
-  require(cudaMemcpy(&bits, place, size, cudaMemcpyDeviceToHost), "cudaMemcpy");
-  bits ^= fault_mask(operation_.job.type, runs, at);
-  require(cudaMemcpy(place, &bits, size, cudaMemcpyHostToDevice), "cudaMemcpy");
+  require(cudaMemcpy(&bits, data + element * size, size, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  return bits;
+}
+
+void NcclTransfer::spoil(char* data, const std::vector<Run>& runs, protocol::Fault fault) {
+  const int64_t at = fault_element(seat_, runs, fault);
+  if (at < 0) return;
+  const uint64_t size = operation_.shape.element_bytes;
+  const uint64_t bits = bits_at(data, static_cast<uint64_t>(at)) ^ fault_mask(operation_.job.type, runs, at);
+  require(cudaMemcpy(data + static_cast<uint64_t>(at) * size, &bits, size, cudaMemcpyHostToDevice), "cudaMemcpy");
+}
+
+void NcclTransfer::clear_tally() {
+  if (!tally_) require(cudaMalloc(reinterpret_cast<void**>(&tally_), sizeof *tally_), "cudaMalloc of a small buffer");
+  require(cudaMemsetAsync(&tally_->wrong, 0, sizeof tally_->wrong, world_.stream()), "cudaMemsetAsync");
+  require(cudaMemsetAsync(&tally_->first, 0xff, sizeof tally_->first, world_.stream()), "cudaMemsetAsync");
+}
+
+Tally NcclTransfer::read_tally() {
+  Tally tally{0, ~0ull};
+  finish();  // with its deadline; the copy below has none
+  require(cudaMemcpy(&tally, tally_, sizeof tally, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  return tally;
 }
 
 Findings NcclTransfer::check(bool in_place, uint64_t seed) {
   const Case& job = operation_.job;
-  const uint64_t size = operation_.shape.element_bytes;
-  char* const data = ends_of(operation_.shape, send_, receive_, seat_.rank, in_place, 0).to;
+  char* const data = received(in_place);
   const auto runs = expected_runs(job, operation_.shape, seat_.rank, seat_.ranks, traffic_, seed);
-  spoil(data, runs);
-  Tally tally{0, ~0ull};
-  if (!tally_) require(cudaMalloc(reinterpret_cast<void**>(&tally_), sizeof tally), "cudaMalloc of a small buffer");
-  require(cudaMemsetAsync(&tally_->wrong, 0, sizeof tally.wrong, world_.stream()), "cudaMemsetAsync");
-  require(cudaMemsetAsync(&tally_->first, 0xff, sizeof tally.first, world_.stream()), "cudaMemsetAsync");
+  spoil(data, runs, protocol::flip_element);
+  clear_tally();
   for (const Run& run : runs) enqueue_check(data, run, job.type, tally_, world_.stream());
-  finish();  // with its deadline; the copy below has none
-  require(cudaMemcpy(&tally, tally_, sizeof tally, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  const Tally tally = read_tally();
   Findings findings;
   findings.wrong = static_cast<int64_t>(tally.wrong);
   if (tally.wrong == 0) return findings;
   findings.first = static_cast<int64_t>(tally.first);
-  uint64_t bits = 0;
-  require(cudaMemcpy(&bits, data + tally.first * size, size, cudaMemcpyDeviceToHost), "cudaMemcpy");
   findings.expected = expected_text(job.type, locate(runs, tally.first));
-  findings.found = value_text(job.type, bits);
+  findings.found = value_text(job.type, bits_at(data, tally.first));
+  return findings;
+}
+
+void NcclTransfer::keep(bool in_place) {
+  if (!world_.kept()) throw Failed(FailureKind::internal, "worker: asked to repeat without room for a copy");
+  const uint64_t size = operation_.shape.element_bytes;
+  const auto runs = expected_runs(operation_.job, operation_.shape, seat_.rank, seat_.ranks, traffic_, 0);
+  for (const Span& span : spans_of(runs)) {
+    require(cudaMemcpyAsync(world_.kept() + span.from * size, received(in_place) + span.from * size, span.count * size,
+                            cudaMemcpyDeviceToDevice, world_.stream()),
+            "cudaMemcpyAsync");
+  }
+  finish();
+}
+
+Findings NcclTransfer::compare_with_kept(bool in_place, bool last) {
+  const DataType type = operation_.job.type;
+  char* const data = received(in_place);
+  const auto runs = expected_runs(operation_.job, operation_.shape, seat_.rank, seat_.ranks, traffic_, 0);
+  if (last) spoil(data, runs, protocol::waver);
+  clear_tally();
+  for (const Span& span : spans_of(runs)) enqueue_difference(data, world_.kept(), span, type, tally_, world_.stream());
+  const Tally tally = read_tally();
+  Findings findings;
+  findings.wrong = static_cast<int64_t>(tally.wrong);
+  if (tally.wrong == 0) return findings;
+  findings.first = static_cast<int64_t>(tally.first);
+  findings.expected = value_text(type, bits_at(world_.kept(), tally.first));
+  findings.found = value_text(type, bits_at(data, tally.first));
   return findings;
 }
 

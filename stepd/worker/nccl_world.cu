@@ -49,6 +49,7 @@ NcclWorld::NcclWorld(const LateCalls& late, const Seat& seat, const protocol::Co
   const uint64_t padded = (buffer_bytes_ ? buffer_bytes_ : 8) + 8 * setup_.unalign;
   send_ = DeviceMemory(late_, padded);
   receive_ = DeviceMemory(late_, padded);
+  if (setup_.repeat) kept_ = DeviceMemory(late_, padded);
   if (setup_.registration) register_buffers();
   const uint64_t filled = free_device_bytes();
   memory_of_buffers_ = after > filled ? after - filled : 0;

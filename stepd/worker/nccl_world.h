@@ -32,6 +32,8 @@ class NcclWorld {
   // Shifted by Setup::unalign elements of the size given.
   char* send(uint64_t element_bytes) const { return send_.data() + setup_.unalign * element_bytes; }
   char* receive(uint64_t element_bytes) const { return receive_.data() + setup_.unalign * element_bytes; }
+  // Room for a copy of what is received; null without Setup::repeat.
+  char* kept() const { return kept_.data(); }
   const LateCalls& late() const { return late_; }
   uint64_t buffer_bytes() const { return buffer_bytes_; }
   double init_seconds() const { return init_seconds_; }
@@ -52,7 +54,7 @@ class NcclWorld {
   ncclComm_t all_ = nullptr;   // every rank
   ncclComm_t comm_ = nullptr;  // those that are measured together; the same as all_ without a split
   cudaStream_t stream_ = nullptr;
-  DeviceMemory send_, receive_;
+  DeviceMemory send_, receive_, kept_;
   uint64_t buffer_bytes_ = 0;
   void* handles_[2] = {nullptr, nullptr};
   char* control_ = nullptr;  // device: this rank's part, then all ranks'

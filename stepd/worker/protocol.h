@@ -8,10 +8,10 @@
 
 namespace nccltune::protocol {
 
-inline constexpr uint32_t kMagic = 0x4e544e31;  // "NTN1"
-inline constexpr uint32_t kVersion = 2;
-inline constexpr int kCommandFd = 3;  // worker reads
-inline constexpr int kReplyFd = 4;    // worker writes
+inline constexpr uint32_t kVersion = 3;                     // another for each change of what follows
+inline constexpr uint32_t kMagic = 0x4e544e00u | kVersion;  // "NTN" and the version
+inline constexpr int kCommandFd = 3;                        // worker reads
+inline constexpr int kReplyFd = 4;                          // worker writes
 inline constexpr uint32_t kMaxPayload = 64u << 20;
 
 enum class Kind : uint32_t {
@@ -82,13 +82,15 @@ struct Setup {
   uint32_t unalign = 0;       // nccl-tests -u
   int32_t null_stream = 0;    // nccl-tests -y
   int32_t memory = 0;         // nccl-tests -M: tell CaseResult::device_bytes
+  int32_t repeat = 0;         // room for a copy of what is received: Case::repeat may be set
   uint32_t fault = 0;         // for tests only: see Fault
   int32_t fault_rank = -1;    // or kAnyRank
   int64_t fault_element = 0;  // for `slow`: percent of the iterations; 0: all
 };
 
 inline constexpr int32_t kAnyRank = -2;  // this worker, whatever its rank
-enum Fault : uint32_t { none = 0, flip_element = 1, hang = 2, crash = 3, slow = 4 };
+// flip_element spoils what is verified; waver the last of the runs that are compared.
+enum Fault : uint32_t { none = 0, flip_element = 1, hang = 2, crash = 3, slow = 4, waver = 5 };
 
 // For tests only, as variables, so that settings can differ in them: the host worker waits in each operation for the
 // sum of the first two, microseconds, and with the third at 1 its rank 0 flips an element.
@@ -157,6 +159,7 @@ struct Case {
   int32_t warm_only = 0;      // run the warm-up of this size and answer without timings
   int32_t per_iteration = 0;  // record each iteration with device events (a pass of its own, after the timed one)
   int32_t timeout_ms = 0;     // -T, of one wait for the stream
+  int32_t repeat = 0;         // runs of one input whose results are compared bit by bit; below 2: none
 };
 
 struct Wrong {        // the first wrong element in a placement
@@ -165,14 +168,26 @@ struct Wrong {        // the first wrong element in a placement
   char expected[40], found[40];
 };
 
+struct WrongTotal {       // over the ranks
+  int64_t elements = 0;   // summed
+  int32_t bad_ranks = 0;  // ranks with any
+  Wrong first;
+};
+
+struct Repeats {          // of Case::repeat
+  int32_t runs = 0;       // 0: not asked, or input and output overlap
+  int32_t differing = 0;  // of them, from the first
+  int32_t run = 0;        // the first that differs, 1-based; `wrong` is of it: expected is what the first run gave
+  WrongTotal wrong;
+};
+
 struct Placement {
   int32_t ran = 0;         // 0: this collective has no such placement
   int32_t checked = 0;     // 0: prints N/A
   double seconds = 0;      // per operation, reduced over ranks as Case::average says
   double own_seconds = 0;  // this rank's own
-  int64_t wrong = 0;       // elements, summed over ranks
-  int32_t bad_ranks = 0;   // ranks with any wrong element
-  Wrong first;
+  WrongTotal wrong;
+  Repeats repeats;
   uint32_t samples = 0;    // per-iteration times that follow
   double cpu_seconds = 0;  // with Case::cpu_time: host time to enqueue one operation, reduced like `seconds`
 };

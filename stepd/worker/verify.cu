@@ -54,6 +54,22 @@ __global__ void __launch_bounds__(kThreads) compare(const typename F::Bits* data
   atomicMin(&tally->first, first);
 }
 
+template <class Bits>
+__global__ void __launch_bounds__(kThreads)
+    differ(const Bits* data, const Bits* kept, uint64_t from, uint64_t count, Tally* tally) {
+  const uint64_t stride = uint64_t(gridDim.x) * kThreads;
+  unsigned long long wrong = 0, first = ~0ull;
+#pragma unroll 4
+  for (uint64_t i = uint64_t(blockIdx.x) * kThreads + threadIdx.x; i < count; i += stride) {
+    if (data[from + i] == kept[from + i]) continue;
+    ++wrong;
+    if (from + i < first) first = from + i;
+  }
+  if (wrong == 0) return;
+  atomicAdd(&tally->wrong, wrong);
+  atomicMin(&tally->first, first);
+}
+
 }  // namespace
 
 void enqueue_fill(void* to, uint64_t count, DataType type, const Pattern& pattern, cudaStream_t stream) {
@@ -75,6 +91,17 @@ void enqueue_check(const void* data, const Run& run, DataType type, Tally* tally
                                               run.repeat, run.pattern, tally);
   });
   require(cudaGetLastError(), "compare");
+}
+
+void enqueue_difference(const void* data, const void* kept, const Span& span, DataType type, Tally* tally,
+                        cudaStream_t stream) {
+  if (span.count == 0) return;
+  with_format(type, [&](auto format) {
+    using Bits = typename decltype(format)::Bits;
+    differ<Bits><<<blocks_for(span.count), kThreads, 0, stream>>>(
+        static_cast<const Bits*>(data), static_cast<const Bits*>(kept), span.from, span.count, tally);
+  });
+  require(cudaGetLastError(), "differ");
 }
 
 }  // namespace nccltune::worker

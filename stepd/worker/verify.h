@@ -21,4 +21,8 @@ void enqueue_fill(void* to, uint64_t count, DataType type, const Pattern& patter
 // Enqueues the comparison of one run; adds to `tally`, which the caller has set to {0, ~0}.
 void enqueue_check(const void* data, const Run& run, DataType type, Tally* tally, cudaStream_t stream);
 
+// Enqueues the comparison, bit by bit, of a span of two arrays; adds to `tally` likewise.
+void enqueue_difference(const void* data, const void* kept, const Span& span, DataType type, Tally* tally,
+                        cudaStream_t stream);
+
 }  // namespace nccltune::worker

@@ -13,8 +13,9 @@ import time
 
 SETUP, MAKE_ID, CONNECT, RUN, DISCONNECT, QUIT = range(1, 7)
 READY, ID, CONNECTED, PHASE, RESULT, DISCONNECTED, _, _, FAILURE = range(100, 109)
-MAGIC = 0x4E544E31
-PLACEMENT = "ii d d q i4x i4x q 40s 40s I4x d"
+MAGIC = 0x4E544E03
+WRONG = "q i4x i4x q 40s 40s"
+PLACEMENT = f"ii d d {WRONG} iii4x {WRONG} I4x d"
 
 manner, _, at = os.environ.get("FAKE_WORKER", "good").partition(":")
 speed = 1.0
@@ -73,7 +74,8 @@ def misbehave(sequence):
 
 def placement(size, wrong):
     first = (1, 77, b"1.5", b"2.5") if wrong else (-1, 0, b"", b"")
-    return struct.pack("<" + PLACEMENT, 1, 1, speed * (10e-6 + size / 1e10), 1e-5, wrong, 1 if wrong else 0, *first, 8, 0)
+    repeats = (0, 0, 0, 0, 0, -1, 0, b"", b"")
+    return struct.pack("<" + PLACEMENT, 1, 1, speed * (10e-6 + size / 1e10), 1e-5, wrong, 1 if wrong else 0, *first, *repeats, 8, 0)
 
 
 runs = 0

@@ -17,7 +17,7 @@ from ctypes import c_char, c_double, c_int32, c_int64, c_uint32, c_uint64
 COLLECTIVES = "all_reduce all_gather reduce_scatter broadcast reduce alltoall alltoallv gather scatter sendrecv hypercube".split()
 TYPES = "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2".split()
 OPS = "sum prod max min avg mulsum".split()
-FAULTS = {"none": 0, "flip": 1, "hang": 2, "crash": 3, "slow": 4}
+FAULTS = {"none": 0, "flip": 1, "hang": 2, "crash": 3, "slow": 4, "waver": 5}
 REDUCING = {"all_reduce", "reduce_scatter", "reduce"}
 ROOTED = {"broadcast", "reduce", "gather", "scatter"}
 SETUP, MAKE_ID, CONNECT, RUN, DISCONNECT, QUIT, STORE_REPLY = range(1, 8)
@@ -30,7 +30,8 @@ def struct(name, *fields):
 
 Header = struct("Header", ("magic", c_uint32), ("kind", c_uint32), ("length", c_uint32), ("sequence", c_uint32))
 Setup = struct("Setup", ("device", c_int32), ("max_bytes", c_uint64), ("registration", c_int32), ("check", c_int32),
-               ("unalign", c_uint32), ("null_stream", c_int32), ("memory", c_int32), ("fault", c_uint32), ("fault_rank", c_int32), ("fault_element", c_int64))
+               ("unalign", c_uint32), ("null_stream", c_int32), ("memory", c_int32),
+               ("repeat", c_int32), ("fault", c_uint32), ("fault_rank", c_int32), ("fault_element", c_int64))
 Ready = struct("Ready", ("name", c_char * 96), ("bdf", c_char * 16), ("uuid", c_char * 64), ("hostname", c_char * 256),
                ("library", c_char * 64), ("library_code", c_int32), ("header_code", c_int32), ("cuda_runtime", c_int32),
                ("cuda_driver", c_int32), ("device", c_int32), ("visible_devices", c_int32), ("free_bytes", c_uint64),
@@ -41,10 +42,12 @@ Connected = struct("Connected", ("seconds", c_double), ("device_bytes", c_uint64
 Case = struct("Case", ("collective", c_uint32), ("type", c_uint32), ("op", c_uint32), ("root", c_int32), ("bytes", c_uint64),
               ("max_bytes", c_uint64), ("iterations", c_int32), ("warmup", c_int32), ("aggregate", c_int32),
               ("cycles", c_int32), ("check", c_int32), ("blocking", c_int32), ("graph", c_int32), ("average", c_int32),
-              ("cpu_time", c_int32), ("warm_only", c_int32), ("per_iteration", c_int32), ("timeout_ms", c_int32))
+              ("cpu_time", c_int32), ("warm_only", c_int32), ("per_iteration", c_int32), ("timeout_ms", c_int32), ("repeat", c_int32))
 Wrong = struct("Wrong", ("rank", c_int32), ("element", c_int64), ("expected", c_char * 40), ("found", c_char * 40))
+WrongTotal = struct("WrongTotal", ("elements", c_int64), ("bad_ranks", c_int32), ("first", Wrong))
+Repeats = struct("Repeats", ("runs", c_int32), ("differing", c_int32), ("run", c_int32), ("wrong", WrongTotal))
 Placement = struct("Placement", ("ran", c_int32), ("checked", c_int32), ("seconds", c_double), ("own_seconds", c_double),
-                   ("wrong", c_int64), ("bad_ranks", c_int32), ("first", Wrong), ("samples", c_uint32), ("cpu_seconds", c_double))
+                   ("wrong", WrongTotal), ("repeats", Repeats), ("samples", c_uint32), ("cpu_seconds", c_double))
 CaseResult = struct("CaseResult", ("bytes", c_uint64), ("elements", c_uint64), ("out_of_place", Placement), ("in_place", Placement),
                     ("device_bytes", c_uint64), ("groups", c_uint32))
 Sample = struct("Sample", ("max_seconds", c_double), ("own_max_seconds", c_double), ("own_min_seconds", c_double),
@@ -75,7 +78,7 @@ class Worker:
         os.close(reply_write)
 
     def send(self, kind, payload=b""):
-        data = bytes(Header(0x4E544E31, kind, len(payload), 1)) + payload
+        data = bytes(Header(0x4E544E03, kind, len(payload), 1)) + payload
         while data:
             data = data[os.write(self.command, data):]
 
@@ -151,18 +154,32 @@ class Crew:
                 worker.process.kill()
 
 
+def describe_wrong(wrong):
+    if not wrong.elements:
+        return ""
+    first = wrong.first
+    return (f" [{wrong.bad_ranks} ranks, first {first.rank} element {first.element} "
+            f"expected {first.expected.decode()} found {first.found.decode()}]")
+
+
 def describe(placement):
     if not placement.ran:
         return "-"
     text = f"{placement.seconds * 1e6:10.2f} us"
     if not placement.checked:
         return text + "   N/A"
-    text += f" {placement.wrong:5d}"
-    if placement.wrong:
-        first = placement.first
-        text += (f" [{placement.bad_ranks} ranks, first {first.rank} element {first.element} "
-                 f"expected {first.expected.decode()} found {first.found.decode()}]")
+    text += f" {placement.wrong.elements:5d}" + describe_wrong(placement.wrong)
+    repeats = placement.repeats
+    if repeats.runs:
+        text += f", {repeats.differing} of {repeats.runs} differ" + describe_wrong(repeats.wrong)
     return text
+
+
+def as_it_should(injected, spoiled, found):
+    """Wrong elements of each placement: one where a fault that was injected spoils one, else none."""
+    if not injected:
+        return not any(found)
+    return not spoiled or (len(found) > 0 and all(f == 1 for f in found))
 
 
 def group_times(payload, result):
@@ -191,18 +208,20 @@ def run(options, crew, types_bits):
         for root in roots if collective in ROOTED else [-1]:
             case = Case(COLLECTIVES.index(collective), TYPES.index(type_name), OPS.index(op), root, size, options.max_bytes,
                         options.iterations, 1, options.aggregate, 1, options.check, options.blocking, options.graph, 1,
-                        options.cpu_time, 0, options.per_iteration, options.timeout_ms)
+                        options.cpu_time, 0, options.per_iteration, options.timeout_ms, options.repeat)
             start = time.monotonic()
             crew.tell(RUN, bytes(case))
             payloads = crew.answers(RESULT, options.patience)
             results = [CaseResult.from_buffer_copy(p) for p in payloads]
             result, count = results[0], count + 1
             halves = (result.out_of_place, result.in_place)
-            wrong = [h.wrong for h in halves if h.checked]
+            wrong = [h.wrong.elements for h in halves if h.checked]
+            unlike = [h.repeats.wrong.elements for h in halves if h.repeats.runs]
             # The fault's rank is one of the world, the root one of its group.
-            spoiled = options.fault == "flip" and size >= 64 and not (
+            spoiled = size >= 64 and not (
                 collective in ("reduce", "gather") and root != options.fault_rank % options.ranks // options.groups)
-            ok = all(w == 1 for w in wrong) if spoiled else options.fault == "flip" or not any(wrong)
+            ok = all(as_it_should(options.fault == fault, spoiled, found) for fault, found in (("flip", wrong), ("waver", unlike)))
+            ok = ok and halves[0].repeats.runs == options.repeat
             if options.groups > 1:  # every group tells a time, for both placements, and the wrong elements are somebody's
                 told = group_times(payloads[0], result)
                 ok = ok and result.groups == options.groups and len(told) == 2 * options.groups and all(
@@ -225,7 +244,7 @@ def main():
     parser.add_argument("--fault", choices=FAULTS, default="none")
     for name, value in (("fault-rank", 0), ("fault-element", 0), ("iterations", 3), ("aggregate", 1), ("check", 1),
                         ("blocking", 0), ("graph", 0), ("registration", 0), ("unalign", 0), ("cpu-time", 0),
-                        ("per-iteration", 0), ("timeout-ms", 0), ("patience", 120), ("device", 0), ("ids", 1), ("groups", 1), ("null-stream", 0), ("memory", 0)):
+                        ("per-iteration", 0), ("timeout-ms", 0), ("patience", 120), ("device", 0), ("ids", 1), ("groups", 1), ("null-stream", 0), ("memory", 0), ("repeat", 0)):
         parser.add_argument("--" + name, type=int, default=value)
     parser.add_argument("--host-ids", action="store_true", help="a NCCL_HOSTID for each rank: several ranks on one GPU")
     parser.add_argument("--all-roots", action="store_true")
@@ -237,7 +256,7 @@ def main():
     patience = 3
     try:
         crew.tell(SETUP, bytes(Setup(options.device, options.max_bytes, options.registration, 1, options.unalign,
-                                     options.null_stream, options.memory, FAULTS[options.fault], options.fault_rank % options.ranks, options.fault_element)))
+                                     options.null_stream, options.memory, options.repeat, FAULTS[options.fault], options.fault_rank % options.ranks, options.fault_element)))
         ready = [Ready.from_buffer_copy(p) for p in crew.answers(READY, options.patience)]
         first = ready[0]
         print(f"{first.name.decode()} {first.bdf.decode()} {first.uuid.decode()} {first.library.decode()} "

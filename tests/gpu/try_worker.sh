@@ -47,8 +47,11 @@ for element in 0 -1 1000; do
 done
 try 40 0 'a flipped element as told' -- -v -n 3 --host-ids --iterations 1 --types float,f8e5m2,int64 --ops sum,avg \
     --collectives all_reduce,alltoall --bytes 65552 --fault flip --fault-rank 2 --fault-element 77
+try 60 0 'four runs of one input, four ranks, everything' -- -n 4 --host-ids --iterations 1 --check 0 --bytes 8,65552 --repeat 4
+try 40 0 'the last run spoiled, as told' -- -v -n 3 --host-ids --iterations 1 --types float,f8e5m2,int8,double --ops sum,avg \
+    --collectives all_reduce,reduce,alltoallv --bytes 65552 --repeat 3 --fault waver --fault-rank 2 --fault-element -1
 some='--types float,half --ops sum,mulsum --bytes 0,4096,65552'
-try 40 0 'graphs' -- -n 2 --host-ids $some --graph 3
+try 40 0 'graphs' -- -n 2 --host-ids $some --graph 3 --repeat 3
 for mode in 1 2 3; do
     try 40 0 "blocking $mode, per iteration, aggregation" -- -n 2 --host-ids $some --blocking $mode --per-iteration 1 \
         --aggregate $((mode == 3 ? 3 : 1)) --cpu-time 1

@@ -92,6 +92,18 @@ test_wrong_data_is_found_and_named() {
   has "$(cat out stderr)" 'rank 1.*5'
 }
 
+test_runs_of_one_input_are_compared_bit_by_bit() {
+  need_bench
+  timeout 60 srun -N2 --mpi=pmix nccl-tune bench reduce_scatter -d half -b 1K -e 4K -f 4 -n 2 --repeatable 4 >out 2>stderr ||
+    fail "exit status $?: $(cat out stderr)"
+  has "$(cat out)" '^# repeatable: 4 runs of one input gave the same bits in each of 4 measurements'
+  timeout 60 srun -N2 --mpi=pmix nccl-tune bench reduce_scatter -d half -b 1K -e 1K -n 2 --repeatable 4 \
+    --inject-fault waver:1:5 --json repeat.json >out 2>stderr
+  want "exit status" 1 $?
+  has "$(cat out)" '^# not repeatable: 1 KiB half sum, out of place: 1 of 4 runs .*run 4 in 1 elements of 1 ranks; first: rank 1 .*element 5,'
+  has "$(python3 -c 'import json; print(json.load(open("repeat.json"))["rows"][0]["in_place"]["repeats"]["first"]["rank"])')" '^1$'
+}
+
 # late FILE EXPRESSION: over `halves`, the figures of each placement's iterations.
 late() { python3 -c 'import json,sys; halves = [r[p]["iterations"] for r in json.load(open(sys.argv[1]))["rows"] for p in ("out_of_place", "in_place")]
 print(eval(sys.argv[2]))' "$@"; }

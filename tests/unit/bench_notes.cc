@@ -154,5 +154,23 @@ TEST(BenchNotes, IntervalsThatWereNotReached) {
                   "float in 5.0 %; 2 KiB float out 0.1 %, drifts by -7.0 %"));
 }
 
+// Which run, which rank, which element, and its bits before and after (NVIDIA/nccl-tests PR #388).
+TEST(BenchNotes, RunsThatDifferAreTold) {
+  RunInfo info = info_of_run(4, 2);
+  std::vector<Row> rows = {row_of(1 << 20, 1e-3), row_of(2 << 20, 2e-3)};
+  EXPECT_THAT(describe_repeats(info, rows), IsEmpty()) << "not asked";
+  info.options.repeat = 10;
+  for (Row& row : rows) row.out.repeats.runs = row.in.repeats.runs = 10;
+  rows[1].in.repeats.runs = 0;  // input and output overlap
+  EXPECT_THAT(describe_repeats(info, rows),
+              ElementsAre("repeatable: 10 runs of one input gave the same bits in each of 3 measurements"));
+  rows[1].out.repeats = {10, 3, 4, 17, 2, 1, 77, "1.5 (0x3fc00000)", "1.50000012 (0x3fc00001)"};
+  EXPECT_THAT(describe_repeats(info, rows),
+              ElementsAre("not repeatable: 2 MiB float sum, out of place: 3 of 10 runs gave other bits than the first; "
+                          "run 4 in 17 elements of 2 ranks; first: rank 1 (n0), element 77, 1.5 (0x3fc00000), then "
+                          "1.50000012 (0x3fc00001)",
+                          AllOf(HasSubstr("NCCL_NVLS_ENABLE=0"), HasSubstr("NCCL_COLLNET_ENABLE=0"))));
+}
+
 }  // namespace
 }  // namespace nccltune::bench

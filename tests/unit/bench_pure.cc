@@ -176,15 +176,25 @@ TEST(BenchOptions, ShortOptionsMeanTheSame) {
 
 TEST(BenchOptions, InvalidValuesAreErrorsThatNameTheOption) {
   const std::vector<std::pair<std::vector<const char*>, const char*>> cases = {
-      {{"-d", "0,1"}, "--datatype"},     {{"-o", "xor"}, "--op"},
-      {{"-b", "8X"}, "--minbytes"},      {{"-n", "0"}, "--iters"},
-      {{"-n", "5x"}, "--iters"},         {{"-z", "4"}, "--blocking"},
-      {{"-D", "1"}, "--device"},         {{"--ci", "nope"}, "--ci"},
-      {{"--worker", "tpu"}, "--worker"}, {{"-b", "2M", "-e", "1M"}, "-b"},
-      {{"-I", "1", "-G", "1"}, "-I"},    {{"all_scatter"}, "all_scatter"},
-      {{"--nonsense"}, "--nonsense"},    {{"-i", "0", "-b", "1", "-e", "2"}, "-i"},
-      {{"-y", "1", "-G", "2"}, "-y"},    {{"-V", "32"}, "--device_cta_count"},
-      {{"--split", "MOD 0"}, "--split"}, {{"-p", "2"}, "--parallel_init"}};
+      {{"-d", "0,1"}, "--datatype"},
+      {{"-o", "xor"}, "--op"},
+      {{"-b", "8X"}, "--minbytes"},
+      {{"-n", "0"}, "--iters"},
+      {{"-n", "5x"}, "--iters"},
+      {{"-z", "4"}, "--blocking"},
+      {{"-D", "1"}, "--device"},
+      {{"--ci", "nope"}, "--ci"},
+      {{"--worker", "tpu"}, "--worker"},
+      {{"-b", "2M", "-e", "1M"}, "-b"},
+      {{"-I", "1", "-G", "1"}, "-I"},
+      {{"all_scatter"}, "all_scatter"},
+      {{"--nonsense"}, "--nonsense"},
+      {{"-i", "0", "-b", "1", "-e", "2"}, "-i"},
+      {{"-y", "1", "-G", "2"}, "-y"},
+      {{"-V", "32"}, "--device_cta_count"},
+      {{"--split", "MOD 0"}, "--split"},
+      {{"-p", "2"}, "--parallel_init"},
+      {{"--repeatable", "1"}, "--repeatable"}};
   for (const auto& [arguments, names] : cases) {
     const auto parsed = parse(arguments);
     EXPECT_FALSE(parsed.options) << names;

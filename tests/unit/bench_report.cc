@@ -240,6 +240,8 @@ TEST_F(Files, JsonIsADocumentAfterEveryRow) {
   run.rows[0].out.summary = summarise(run.rows[0].out.samples, 0, 8);
   run.rows[1].in.wrong = 5;
   run.rows[1].in.wrong_rank = 2;
+  run.rows[1].out.repeats = {10, 3, 4, 17, 2, 1, 77, "1.5 (0x3fc00000)", "1.50000012 (0x3fc00001)"};
+  run.rows[1].in.repeats.runs = 10;
   auto sink = open_named("r.json");
   ASSERT_TRUE(sink.ok());
   const auto schema = nlohmann::json::parse(read_file(source_ / "../../etc/nccl-tune-bench.schema.json"));
@@ -260,6 +262,10 @@ TEST_F(Files, JsonIsADocumentAfterEveryRow) {
   EXPECT_EQ(json["rows"][0]["out_of_place"]["iterations"]["late_rank"], 3);
   EXPECT_EQ(json["rows"][0]["out_of_place"]["iterations"]["p99_us"], nullptr);
   EXPECT_EQ(json["rows"][1]["in_place"]["first_wrong"]["rank"], 2);
+  EXPECT_EQ(json["rows"][1]["out_of_place"]["repeats"]["differing"], 3);
+  EXPECT_EQ(json["rows"][1]["out_of_place"]["repeats"]["first"]["element"], 77);
+  EXPECT_EQ(json["rows"][1]["in_place"]["repeats"]["first"], nullptr);
+  EXPECT_EQ(json["rows"][0]["out_of_place"]["repeats"], nullptr);
   EXPECT_EQ(json["rows"][0]["root"], nullptr);
   EXPECT_EQ(json["devices"].size(), 8u);
   expect_valid(schema, json, "document");

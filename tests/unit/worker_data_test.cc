@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <random>
@@ -98,6 +99,42 @@ TEST_P(AnyOrder, GivesTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(EachType, AnyOrder, testing::Range(0, kDataTypes));
 
 // A rank whose part is lost, or taken twice in place of its neighbour's, must show somewhere in a modest buffer.
+// Rough input is what exact input is not: another order rounds otherwise, in elements enough to be seen in any message.
+template <class F>
+int elements_that_tell_orders(DataType type, Op op, uint32_t ranks) {
+  int differing = 0;
+  Pattern pattern;
+  pattern.reduced = pattern.rough = 1;
+  pattern.op = op;
+  pattern.reduction = make_reduction(type, op, 17, ranks);
+  for (uint64_t element = 0; element < 1000; ++element) {
+    const auto values = contributions<F>(pattern, element);
+    for (const auto bits : values) {
+      EXPECT_TRUE(std::isnormal(decode<F>(bits)));
+      EXPECT_LE(std::fabs(decode<F>(bits)), 4) << "a scalar of mulsum doubles at most";
+    }
+    const auto total = in_sequence<F>(op, values);
+    EXPECT_TRUE(op == Op::prod || std::isfinite(decode<F>(total)));
+    differing += total != as_tree<F>(op, values);
+  }
+  return differing;
+}
+
+TEST(Data, RoughInputTellsOneOrderFromAnother) {
+  for (const DataType type :
+       {DataType::half, DataType::float32, DataType::double64, DataType::bfloat16, DataType::f8e4m3, DataType::f8e5m2})
+    with_format(type, [&](auto format) {
+      using F = decltype(format);
+      if constexpr (F::kFloat) {
+        for (const Op op : {Op::sum, Op::prod, Op::mulsum})
+          for (const uint32_t ranks : {3u, 8u, 64u}) {
+            EXPECT_GT((elements_that_tell_orders<F>(type, op, ranks)), 30)
+                << static_cast<int>(type) << " " << static_cast<int>(op) << " " << ranks;
+          }
+      }
+    });
+}
+
 TEST(Data, AMissingOrDoubledRankShows) {
   for (int t = 0; t < kDataTypes; ++t) {
     const auto type = static_cast<DataType>(t);

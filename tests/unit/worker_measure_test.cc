@@ -22,7 +22,10 @@ using testing::ElementsAre;
 class Recorder : public Transfer {
  public:
   explicit Recorder(uint32_t ranks) : ranks_(ranks) {}
-  void fill(bool, uint64_t seed) override { steps.push_back("fill"), seeds.push_back(seed); }
+  void fill(bool, uint64_t seed, Input input) override {
+    steps.push_back(input == Input::rough ? "rough" : "fill");
+    seeds.push_back(seed);
+  }
   void start(bool in_place, uint64_t i) override { steps.push_back((in_place ? "in" : "out") + std::to_string(i)); }
   void finish() override { steps.push_back("finish"); }
   void barrier() override { steps.push_back("barrier"); }
@@ -39,6 +42,14 @@ class Recorder : public Transfer {
     steps.push_back("check");
     return in_place ? bad : Findings{};
   }
+  void keep(bool) override { steps.push_back("keep"); }
+  Findings compare_with_kept(bool in_place, bool last) override {
+    steps.push_back(last ? "compare last" : "compare");
+    if (!in_place || unlike.empty()) return {};
+    const int64_t elements = unlike.front();
+    unlike.erase(unlike.begin());
+    return elements ? Findings{elements, 9, "1", "2"} : Findings{};
+  }
   void exchange(const void* mine, size_t bytes, void* all) override {
     for (uint32_t rank = 0; rank < ranks_; ++rank) std::memcpy(static_cast<char*>(all) + rank * bytes, mine, bytes);
   }
@@ -47,6 +58,7 @@ class Recorder : public Transfer {
   std::vector<uint64_t> seeds;
   uint32_t marks = 0;
   Findings bad;
+  std::vector<int64_t> unlike;  // elements in which each comparison in place finds a difference
 
  private:
   uint32_t ranks_;
@@ -148,15 +160,54 @@ TEST_F(Measure, ChecksAfterTimingWithFreshDataAndStopsAtTheFirstWrong) {
   recorder_.bad = {2, 7, "1", "2"};
   const Outcome outcome = run();
   EXPECT_EQ(outcome.result.out_of_place.checked, 1);
-  EXPECT_EQ(outcome.result.out_of_place.wrong, 0);
-  EXPECT_EQ(outcome.result.in_place.wrong, 4);  // two ranks
-  EXPECT_EQ(outcome.result.in_place.bad_ranks, 2);
-  EXPECT_EQ(outcome.result.in_place.first.rank, 0);
-  EXPECT_EQ(outcome.result.in_place.first.element, 7);
-  EXPECT_STREQ(outcome.result.in_place.first.found, "2");
+  EXPECT_EQ(outcome.result.out_of_place.wrong.elements, 0);
+  const protocol::WrongTotal& wrong = outcome.result.in_place.wrong;
+  EXPECT_EQ(wrong.elements, 4);  // two ranks
+  EXPECT_EQ(wrong.bad_ranks, 2);
+  EXPECT_EQ(wrong.first.rank, 0);
+  EXPECT_EQ(wrong.first.element, 7);
+  EXPECT_STREQ(wrong.first.found, "2");
   EXPECT_EQ(std::count(recorder_.steps.begin(), recorder_.steps.end(), "check"), 3 + 1);
   std::sort(recorder_.seeds.begin(), recorder_.seeds.end());
   EXPECT_EQ(std::unique(recorder_.seeds.begin(), recorder_.seeds.end()), recorder_.seeds.end());
+}
+
+// One input for all runs; each has the same start, for in place the operation overwrites it.
+TEST_F(Measure, RepeatsOneInputAndCompares) {
+  job_.repeat = 3;
+  const Outcome outcome = run();
+  EXPECT_THAT(first_half(),
+              ElementsAre("out0", "finish", "barrier", "out0", "out1", "finish", "rough", "out0", "finish", "keep",
+                          "rough", "out0", "finish", "compare", "rough", "out0", "finish", "compare last"));
+  ASSERT_EQ(recorder_.seeds.size(), 6u);
+  EXPECT_EQ(recorder_.seeds[0], recorder_.seeds[2]);
+  EXPECT_NE(recorder_.seeds[0], recorder_.seeds[3]);
+  EXPECT_EQ(outcome.result.out_of_place.repeats.runs, 3);
+  EXPECT_EQ(outcome.result.out_of_place.repeats.differing, 0);
+}
+
+TEST_F(Measure, TellsTheFirstRunThatDiffersAndHowManyDo) {
+  job_.repeat = 6;
+  recorder_.unlike = {0, 4, 0, 7};
+  const Outcome outcome = run();
+  EXPECT_EQ(outcome.result.out_of_place.repeats.differing, 0);
+  const protocol::Repeats& repeats = outcome.result.in_place.repeats;
+  EXPECT_EQ(repeats.runs, 6);
+  EXPECT_EQ(repeats.differing, 2);
+  EXPECT_EQ(repeats.run, 3);
+  EXPECT_EQ(repeats.wrong.elements, 8);  // two ranks
+  EXPECT_EQ(repeats.wrong.bad_ranks, 2);
+  EXPECT_EQ(repeats.wrong.first.element, 9);
+  EXPECT_STREQ(repeats.wrong.first.expected, "1");
+  EXPECT_EQ(outcome.result.in_place.wrong.elements, 0) << "not repeatable is not wrong";
+}
+
+TEST_F(Measure, ComparesNoRunsWhereInputAndOutputOverlap) {
+  job_.collective = Collective::sendrecv;
+  job_.repeat = 2;
+  const Outcome outcome = run();
+  EXPECT_EQ(outcome.result.out_of_place.repeats.runs, 2);
+  EXPECT_EQ(outcome.result.in_place.repeats.runs, 0);
 }
 
 TEST_F(Measure, WarmUpRunsOutOfPlaceOnly) {
@@ -184,8 +235,8 @@ TEST_F(Measure, SplitRanksTellOfEachGroup) {
   EXPECT_EQ(outcome.groups[1].wrong, 0);
   EXPECT_EQ(outcome.groups[2].wrong, 6);
   EXPECT_EQ(outcome.groups[3].wrong, 6);
-  EXPECT_EQ(outcome.result.in_place.wrong, 12);
-  EXPECT_EQ(outcome.result.in_place.bad_ranks, 4);
+  EXPECT_EQ(outcome.result.in_place.wrong.elements, 12);
+  EXPECT_EQ(outcome.result.in_place.wrong.bad_ranks, 4);
   const auto seeds = std::exchange(recorder_.seeds, {});
   connect.rank = 0;
   seat_ = seat_of({}, connect, {0, 0, 1, 1});
@@ -205,11 +256,11 @@ TEST(MeasureParts, ReducesOverRanks) {
 TEST(MeasureParts, ACorruptedAccountIsWrongDataOfItsRank) {
   std::vector<Account> accounts(3, account_of({}));
   accounts[2].wrong = 1000;  // a bit that turned over on the way
-  protocol::Placement placement;
-  merge(accounts, placement);
-  EXPECT_EQ(placement.wrong, 1);
-  EXPECT_EQ(placement.first.rank, 2);
-  EXPECT_STREQ(placement.first.found, "a corrupted one");
+  protocol::WrongTotal total;
+  merge(accounts, total);
+  EXPECT_EQ(total.elements, 1);
+  EXPECT_EQ(total.first.rank, 2);
+  EXPECT_STREQ(total.first.found, "a corrupted one");
 }
 
 TEST(MeasureParts, FaultsCountFromEitherEnd) {
@@ -222,6 +273,7 @@ TEST(MeasureParts, FaultsCountFromEitherEnd) {
     EXPECT_EQ(fault_element(seat, runs), given);
   }
   EXPECT_EQ(fault_element(seat, {}), -1);
+  EXPECT_EQ(fault_element(seat, runs, protocol::waver), -1) << "each fault in its own place";
   seat.rank = 0;
   EXPECT_EQ(fault_element(seat, runs), -1);
 }

@@ -101,6 +101,16 @@ TEST(Shape, EveryExpectedElementIsSomebodysInput) {
   EXPECT_FALSE(locate({}, 0).found);
 }
 
+TEST(Shape, SpansJoinWhatLiesSideBySide) {
+  EXPECT_TRUE(spans_of({}).empty());
+  const auto spans = spans_of({{0, 10, 3, {}}, {30, 5, 1, {}}, {40, 2, 2, {}}});
+  ASSERT_EQ(spans.size(), 2u);
+  EXPECT_EQ(spans[0].from, 0u);
+  EXPECT_EQ(spans[0].count, 35u);
+  EXPECT_EQ(spans[1].from, 40u);
+  EXPECT_EQ(spans[1].count, 4u);
+}
+
 TEST(Shape, OverlappingPlacementsAreNotChecked) {
   EXPECT_FALSE(is_checkable(Collective::alltoall, true));
   EXPECT_FALSE(is_checkable(Collective::sendrecv, true));

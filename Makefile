@@ -248,9 +248,9 @@ coverage: ## which lines of spank/ the tests reach, those of a throwaway Slurm t
 mutation: $(CORE) $(filter %/machine.o $(O)/tests/unit/policy_%,$(UNIT)) ## disables each rule of the plan in turn: which test sees it?
 	@tests/mutation/run.sh $(O)
 
-check-slurm-matrix: ## build and test in roots of Debian 12, 13 and sid, and for aarch64 (root, debootstrap, a mirror)
+check-slurm-matrix: ## build and test in roots of Debian 12, 13 and sid, and for aarch64; MATRIX='--quick trixie' (root, debootstrap, a mirror)
 	@.ci/deps debootstrap
-	@tests/matrix/run.sh
+	@tests/matrix/run.sh $(MATRIX)
 
 check-tune: tool host-worker ## the search finds what is planted in the host worker for 20 of 20 seeds; a minute a seed at most
 	@tests/tune/seeds.sh $(O)

@@ -9,9 +9,9 @@ slurm_packages='slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge pyth
 
 # on_host WHAT COMMAND...: a row for a command on this host; FAILED when it fails.
 on_host() {
-  local what=$1 file=$log/packages.${1//[^a-z0-9+]/-}
+  local what=$1 file=$log/packages.${1//[^a-z0-9+]/-} start=$SECONDS
   shift
-  if "$@" >"$file" 2>&1; then row packages "$what" ok; return; fi
+  if "$@" >"$file" 2>&1; then row packages "$what" "ok, $((SECONDS - start)) s"; return; fi
   row packages "$what" "FAILED ($file)"
   failed=1
   return 1
@@ -21,11 +21,24 @@ on_host() {
 look_over_deb() { lintian --tag-display-limit 0 "$1"/deb/*.changes 2>&1 | tee /dev/stderr | grep -cE '^[EW]:' | grep -qx 0; }
 look_over_rpm() { rpmlint -c "$top/etc/packaging/rpm/rpmlint.toml" "$1"/rpm/RPMS/*/*.rpm "$1"/rpm/SRPMS/*.rpm; }
 
+# The tarball of two clones: other folders, time zones, masks and days of the files give the same bytes.
+same_tarball() { # FOLDER
+  local at=$1/dist-twice
+  rm -rf "$at" && mkdir -p "$at"
+  git clone -q --no-hardlinks "$top" "$at/one" && git clone -q --no-hardlinks "$top" "$at/another folder" || return
+  find "$at/another folder" -name .git -prune -o -type f -exec touch -d 2001-01-01 {} +
+  (cd "$at/one" && TZ=Asia/Tokyo make O="$at/one/out" dist) || return
+  (cd "$at/another folder" && umask 077 && TZ=America/Lima LC_ALL=C make O=out dist) || return
+  sha256sum "$at"/*/out/*.tar.gz
+  cmp "$at"/*/out/*.tar.gz
+}
+
 packages() {
   local out=$dir/packages.out suite root=$dir/packages kind
   # shellcheck disable=SC2086  # a list of words
   "$top/.ci/deps" $package_tools || { row packages tools FAILED; failed=1; return; }
   suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  on_host 'make dist twice' same_tarball "$out"
   on_host 'make deb' env DEB_BUILD_OPTIONS=parallel="$(nproc)" make -C "$top" O="$out" deb && on_host lintian look_over_deb "$out"
   on_host 'make rpm' env RPMBUILD_ARGS='--nodeps --with gloo' make -C "$top" O="$out" rpm && on_host rpmlint look_over_rpm "$out"
   # shellcheck disable=SC2086

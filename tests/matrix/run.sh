@@ -57,7 +57,7 @@ row() { # RELEASE WHAT RESULT
 
 # step RELEASE WHAT COMMAND...: in the release's root, in the tree's copy; the row is the last count that the command printed.
 step() {
-  local release=$1 what=$2 root=$dir/$1 file rc line
+  local release=$1 what=$2 root=$dir/$1 file rc line start=$SECONDS
   shift 2
   file=$log/$release.${what//[^a-z0-9+]/-}
   # shellcheck disable=SC2016
@@ -67,7 +67,7 @@ step() {
   [ -n "$line" ] || line=$(awk '/^\[  PASSED  \]/ { p = $4 } /^\[  FAILED  \] [0-9]+ test/ { f = $4 } /^\[  SKIPPED \] [0-9]+ test/ { s = $4 }
     END { if (p != "") printf "%d passed, %d failed, %d skipped", p, f, s }' "$file")
   if [ "$rc" = 0 ]; then
-    row "$release" "$what" "ok${line:+: $line}"
+    row "$release" "$what" "ok${line:+: $line}, $((SECONDS - start)) s"
   else
     row "$release" "$what" "FAILED${line:+: $line} (status $rc, $file)"
     failed=1
@@ -131,7 +131,9 @@ release() { # RELEASE
   [ "$quick" = yes ] || step "$1" 'symbols, hardening' tests/arrows.sh build
   step "$1" 'live' env O=build tests/live/live.sh build "$live"
   other_releases "$1"
-  [ "$quick" = yes ] || step "$1" 'build, clang' make -k -j"$(nproc)" CI=1 O=build-clang CXX=clang++ CXXFLAGS="$flags" plugin tool
+  [ "$quick" = yes ] || step "$1" 'build, clang' make -k -j"$(nproc)" CI=1 O=build-clang CXX=clang++ CXXFLAGS="$flags" plugin tool || return
+  [ "$quick" = yes ] || step "$1" 'fake SPANK host, clang' env NCCLTUNE_PLUGIN=build-clang/nccl_tune.so build/fake-tests --gtest_brief=1
+  [ "$quick" = yes ] || step "$1" 'golden, clang' tests/golden/golden.sh build-clang
 }
 
 for name in "${releases[@]}"; do

@@ -45,8 +45,9 @@ supervisors() {
   done 2>/dev/null
 }
 
-# What stderr holds, but for srun's word that a busy node makes it wait.
-said() { grep -vE '^srun: job [0-9]+ (queued and waiting|has been allocated)' stderr; }
+# What a file holds, but for srun's word that a busy node makes a job, or a step of one, wait.
+without_waits() { grep -vE '^srun: ([Jj]ob [0-9]+ (queued and waiting|has been allocated|step creation (temporarily|still) disabled)|Step created for )' "$1"; }
+said() { without_waits stderr; }
 
 # batch SBATCH-OPTION...: submits the script on stdin, waits for its end, prints its output; returns 1 when it failed.
 batch() {
@@ -56,7 +57,7 @@ batch() {
     state=$(scontrol --oneliner show job "$job" | sed -n 's/.* JobState=\([A-Z_]*\) .*/\1/p' | head -n 1)
     case $state in PENDING | RUNNING | COMPLETING | CONFIGURING) sleep 0.1 ;; *) break ;; esac
   done
-  cat batch.out
+  without_waits batch.out
   [ "$state" = COMPLETED ]
 }
 

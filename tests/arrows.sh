@@ -115,9 +115,10 @@ fi
 [ ! -e "$O/nccl-tune-worker-host" ] || hardened "$O/nccl-tune-worker-host"
 
 # ---- the tree ----
+# A tree unpacked from a tarball has no list: there all files but what git would ignore.
 tracked=$(git ls-files 2>/dev/null) || tracked=
-[ -n "$tracked" ] || tracked=$(find . -type f -not -path './.git/*' -not -path "./${O#./}/*" | sed 's|^\./||')
-# shellcheck disable=SC2086  # file names of this tree have no blanks
+[ -n "$tracked" ] ||
+  tracked=$(find . -type f -not -path './.git/*' -not -path './build/*' -not -path './build-*/*' -not -path "./${O#./}/*" -not -name '*.o' | sed 's|^\./||')
 # The tool may have them (PORTABLE=1), the plugin never.
 verdict 'static runtimes are not asked for by the plugin' "$(grep -nE -- '-static-lib(stdc\+\+|gcc)' Makefile | grep -v ':STATIC_LIBS := ' || :)"
 missing=

@@ -21,8 +21,7 @@ struct Digest {
   std::vector<int32_t> nodes;    // by task; empty where nothing is split
 };
 
-// `tasks` in rank order, without contradictions. `check`: data are checked or
-// runs compared, which takes a buffer more.
+// `tasks` in rank order, without contradictions. `check`: data are checked or runs compared, which takes a buffer more.
 Digest digest_of(const std::vector<TaskRecord>& tasks, bool check, bool split);
 std::string pack(const Digest& digest);
 // nullopt: not one of this build.

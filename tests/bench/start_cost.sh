@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # What supervisors and PMIx cost before any worker starts, for 2 to 512 tasks on this host, as a table:
 #   tests/bench/start_cost.sh [OUTPUT FOLDER [COUNT...]]
-# Read: rank 0, all records; digest: the others, until they have what rank 0 made of them. mpirun starts them (Open MPI with PMIx), oversubscribed: with more tasks than CPUs the times are those of a crowd, an
-# upper bound. On a cluster, one row of it: srun --mpi=pmix -N64 --ntasks-per-node=8 nccl-tune bench --worker none
+# Read: rank 0, all records; digest: the others, until they have what rank 0 made of them. mpirun starts them (Open MPI
+# with PMIx), oversubscribed: with more tasks than CPUs the times are those of a crowd, an upper bound. On a
+# cluster, one row of it: srun --mpi=pmix -N64 --ntasks-per-node=8 nccl-tune bench --worker none
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 O=${1:-${O:-build}}

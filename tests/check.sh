@@ -59,7 +59,7 @@ beside "${networks[@]}" &
 
 suite unit "$O/unit-tests" --gtest_brief=1
 NCCLTUNE_PLUGIN=$O/nccl_tune.so suite fake "$O/fake-tests" --gtest_brief=1
-for script in tests/arrows.sh tests/completion.sh tests/golden/golden.sh tests/report/report.sh tests/examples/examples.sh tests/portable.sh tests/fuzz/regress.sh; do
+for script in tests/arrows.sh tests/completion.sh tests/golden/golden.sh tests/report/report.sh tests/examples/examples.sh tests/portable.sh tests/mutation/rules.sh tests/fuzz/regress.sh; do
   [ ! -e "$script" ] || suite "$(basename "${script%/regress.sh}" .sh)" "$script" "$O"
 done
 echo "== live and others, that ran beside"

@@ -143,21 +143,24 @@ std::string findings_nhc(const std::string& host, const std::vector<Finding>& fi
                                      status == Status::fail ? "ERROR" : "WARNING", f.id, f.object, f.observed, f.wanted,
                                      f.remedy)) +
                "\n";
-  if (out.empty()) out = "nccl-tune:  " + host + ":  " + summary(findings) + "\n";
+  if (out.empty()) out = "nccl-tune:  " + printable(host) + ":  " + summary(findings) + "\n";
   return out;
 }
 
 namespace {
 
-// A label's value of the exposition format: backslash, quote and newline are escaped.
+// A label's value of the exposition format, which knows three escapes: backslash, quote and newline.
 std::string label(const std::string& text) {
   std::string out;
   for (char c : text) {
-    if (c == '\\' || c == '"') out += '\\';
-    if (c == '\n')
+    if (c == '\n') {
       out += "\\n";
-    else
-      out += c;
+      continue;
+    }
+    for (char shown : printable({&c, 1})) {
+      if (shown == '\\' || shown == '"') out += '\\';
+      out += shown;
+    }
   }
   return out;
 }

@@ -47,7 +47,7 @@ size_t comma_break(const std::string& word, size_t width) {
 
 Row title_row(const std::vector<Column>& columns) {
   Row row;
-  for (const Column& column : columns) row.push_back({{column.title}, Tone::title});
+  for (const Column& column : columns) row.push_back({{printable(column.title)}, Tone::title});
   return row;
 }
 

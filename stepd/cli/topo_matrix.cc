@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/output.h"
 #include "node/distance.h"
 
 namespace nccltune::cli {
@@ -95,7 +96,7 @@ std::string matrix_text(const Node& node, const Style& style) {
   out += "\n" + std::string(kLegend);
   if (by_name) return out;
   std::string legend = "NICs:";
-  for (size_t i = 0; i < devices.size(); ++i) legend += fmt::format(" NIC{}={}", i, devices[i]->name);
+  for (size_t i = 0; i < devices.size(); ++i) legend += fmt::format(" NIC{}={}", i, printable(devices[i]->name));
   return out + paragraph(legend, 2, 4);
 }
 

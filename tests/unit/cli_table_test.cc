@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sstream>
 
+#include "cli/check_formats.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "cli/topo_matrix.h"
 
 namespace nccltune::cli {
 namespace {
@@ -68,6 +71,24 @@ TEST(CliWrap, CountsCodePointsNotBytes) { EXPECT_EQ(columns_of("µs → x"), 6u)
 TEST(CliOutput, MakesControlBytesVisible) {
   EXPECT_EQ(printable("a\nb\033[31m\x7f"), "a\\x0ab\\x1b[31m\\x7f");
   EXPECT_EQ(printable("mlx5_0 é"), "mlx5_0 é");
+}
+
+// Names come out of a dump that anybody may have written.
+TEST(CliOutput, NamesOfAMachineSteerNoTerminal) {
+  EXPECT_EQ(Table({"a\033[2J", "b"}).text(Style{}), "  a\\x1b[2J  b\n");
+  EXPECT_EQ(findings_nhc("n1\033[2J", {}), "nccl-tune:  n1\\x1b[2J:  0 ok, 0 warn, 0 fail, 0 skip\n");
+
+  Node node;
+  node.gpus.push_back({.bdf = "0000:3a:00.0"});
+  for (int i = 0; i < 30; ++i) node.rdma.push_back({.name = "mlx5_\033[2J", .bdf = "0000:3b:00.0"});
+  const std::string matrix = matrix_text(node, Style{});
+  EXPECT_THAT(matrix, testing::HasSubstr("NIC29=mlx5_\\x1b[2J"));
+  EXPECT_THAT(matrix, testing::Not(testing::HasSubstr("\033")));
+}
+
+TEST(CliOutput, LabelsOfPrometheusEscapeWhatItsFormatKnowsAndNothingElse) {
+  EXPECT_THAT(findings_prometheus({{.id = "rdma.rate", .status = check::Status::fail, .object = "a\"b\\c\nd\033"}}),
+              testing::HasSubstr(R"(nccl_tune_finding{check="rdma.rate",object="a\"b\\c\nd\\x1b"} 2)"));
 }
 
 }  // namespace

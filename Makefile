@@ -87,7 +87,8 @@ BENCH  := $(call objs,tests/bench)
 # The facts are read in its own process: one fork an input would hide what they reach.
 READERS := $(foreach f,options option_values split text collectives compare_options compare_variants pairs_options pairs_wire expected json data_path \
              rank_path frame hostlist pmi2_text record digest schedule sink statistics pairs tune_state tune_space tune_known tune_search tune_candidates,$(O)/stepd/bench/$(f).o) \
-           $(foreach f,report_json report_nccl_tests report_text table output plan_json tune_files,$(O)/stepd/cli/$(f).o)
+           $(foreach f,report_json report_nccl_tests report_text table output plan_json tune_files plan_text topo_text topo_json topo_matrix \
+             topo_view topo_links check_formats,$(O)/stepd/cli/$(f).o) $(call objs,stepd/check)
 FUZZED := $(CORE) $(filter-out %/gather.o,$(PLUGIN)) $(READERS) \
           $(O)/tests/fake/spank.o $(filter-out %/replay.o %/libfuzzer.o,$(call objs,tests/fuzz))
 

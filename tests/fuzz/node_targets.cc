@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A machine as a dump, an environment and a policy -> facts -> plan, all in memory.
-#include "base/root.h"
-#include "fuzz/targets.h"
+#include "fuzz/planned.h"
 #include "node/distance.h"
 #include "node/dump.h"
 #include "node/read.h"
 #include "node/wire.h"
 #include "policy/kept.h"
-#include "policy/plan.h"
-#include "policy/policy.h"
 
 namespace fuzz {
 namespace {
@@ -66,45 +63,12 @@ std::string settings_of(const Plan& plan) {
   return text;
 }
 
-// Sections: environment, policy, dump. The first byte of the environment picks the step's shape.
 void machine(std::string_view input) {
-  const std::vector<std::string> parts = sections(input, 3);
-  const MemoryFile file(parts[2]);
-  const Result<Root> root = Root::open(file.path());
-  if (!root) return;
-  const unsigned shape = parts[0].empty() ? 0 : static_cast<unsigned char>(parts[0][0]);
-  Step step;
-  step.env = environment(parts[0]);
-  step.step_gpus = value_of(step.env, "SLURM_STEP_GPUS");
-  step.container = shape & 1;
-  step.private_network = (shape & 3) == 3;
-  step.sharp = shape & 4;
-  step.torch = shape & 4;
-  step.gpu_order = shape & 8 ? GpuOrder::minor : GpuOrder::pci;
-  step.outside_slurm = shape & 16;
-  step.local_tasks = 1 + (shape >> 5);
-  step.node_address = "10.0.0.1";
-  for (int i = 0; i < step.local_tasks; ++i) {
-    Task task;
-    task.local_id = i;
-    task.env = step.env;
-    task.mask = CpuSet::from_list(value_of(step.env, "MASK"));
-    if (task.mask && task.mask->empty()) task.mask.reset();
-    step.tasks.push_back(std::move(task));
-  }
-  Result<Policy> policy = parse_policy(parts[1], "p.yaml");
-  if (!policy) policy = Policy{};
-  ReadOptions options;
-  options.home = "/root";
-  options.nccl_conf_file = value_of(step.env, "NCCL_CONF_FILE");
-  options.probe = policy->files();
-  options.topology_files = policy->topology_files();
-  options.details = shape & 2;
-  const Node node = read_node(*root, options);
-  MUST(from_bytes(to_bytes(node)).has_value());
-  const Plan plan = make_plan(node, *policy, step);
-  check_plan(node, step, plan);
-  MUST(settings_of(make_plan(node, *policy, step)) == settings_of(plan));
+  const std::optional<Planned> planned = plan_of(input);
+  if (!planned) return;
+  MUST(from_bytes(to_bytes(planned->node)).has_value());
+  check_plan(planned->node, planned->step, planned->plan);
+  MUST(settings_of(make_plan(planned->node, planned->policy, planned->step)) == settings_of(planned->plan));
 }
 
 // A dump made of a dump is a dump again, and tells the same a second time.
@@ -148,6 +112,44 @@ void wire(std::string_view input) {
 }
 
 }  // namespace
+
+std::optional<Planned> plan_of(std::string_view input) {
+  const std::vector<std::string> parts = sections(input, 3);
+  auto file = std::make_unique<MemoryFile>(parts[2]);
+  Result<Root> root = Root::open(file->path());
+  if (!root) return std::nullopt;
+  Planned planned{std::move(file), *root, {}, {}, {}, {}};
+  const unsigned shape = parts[0].empty() ? 0 : static_cast<unsigned char>(parts[0][0]);
+  Step& step = planned.step;
+  step.env = environment(parts[0]);
+  step.step_gpus = value_of(step.env, "SLURM_STEP_GPUS");
+  step.container = shape & 1;
+  step.private_network = (shape & 3) == 3;
+  step.sharp = shape & 4;
+  step.torch = shape & 4;
+  step.gpu_order = shape & 8 ? GpuOrder::minor : GpuOrder::pci;
+  step.outside_slurm = shape & 16;
+  step.local_tasks = 1 + (shape >> 5);
+  step.node_address = "10.0.0.1";
+  for (int i = 0; i < step.local_tasks; ++i) {
+    Task task;
+    task.local_id = i;
+    task.env = step.env;
+    task.mask = CpuSet::from_list(value_of(step.env, "MASK"));
+    if (task.mask && task.mask->empty()) task.mask.reset();
+    step.tasks.push_back(std::move(task));
+  }
+  if (Result<Policy> policy = parse_policy(parts[1], "p.yaml")) planned.policy = *policy;
+  ReadOptions options;
+  options.home = "/root";
+  options.nccl_conf_file = value_of(step.env, "NCCL_CONF_FILE");
+  options.probe = planned.policy.files();
+  options.topology_files = planned.policy.topology_files();
+  options.details = shape & 2;
+  planned.node = read_node(planned.root, options);
+  planned.plan = make_plan(planned.node, planned.policy, step);
+  return planned;
+}
 
 std::string wire_of(const std::string& dump) {
   const Result<Root> root = Root::open(dump);

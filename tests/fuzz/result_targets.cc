@@ -24,13 +24,6 @@ namespace {
 
 using namespace nccltune;
 
-// A terminal obeys what control characters say.
-bool is_plain_text(std::string_view text) {
-  for (unsigned char c : text)
-    if ((c < 0x20 && c != '\n') || c == 0x7f) return false;
-  return true;
-}
-
 // An output of nccl-tests, a JSON document, or anything else that is called one; then figures to hold it against.
 void report(std::string_view input) {
   const std::vector<std::string> parts = sections(input, 2);

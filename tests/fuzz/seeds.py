@@ -78,6 +78,9 @@ WRITTEN = {
         "n1:7:9 [0] NCCL INFO NCCL_PROTO set by environment to Simple\n"
         "n1:7:9 [0] misc/socket.cc:64 NCCL WARN Connect to 10.0.0.2<43555> failed\n"
     ],
+    "kernel-log": [
+        "6,1234,98765432,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=7, GPU has fallen off the bus.\n SUBSYSTEM=pci\n",
+    ],
     "lists": ["node[1-3,07],login", "r[1-2]n[1-4]", "(vector,(0,2,4),(2,1,3))", "2.AAAA\0BBBB"],
 }
 
@@ -122,7 +125,8 @@ def main(arguments):
             shape = SHAPES[count % len(SHAPES)].encode()
             write(folder, "dump", dump)
             write(folder, "redump", dump)
-            write(folder, "machine", b"\0".join([shape + b"\n" + environment, policy, dump]))
+            for target in ("machine", "show"):
+                write(folder, target, b"\0".join([shape + b"\n" + environment, policy, dump]))
             write(folder, "plugin", b"\0".join([b"strict,verbose", b"default=on", b"B\n" + environment, policy, dump]))
             # Nodes of other sizes hold the same kinds of facts, and the fuzzer is slow with long inputs.
             if len(dump) < 24 << 10 and (wire := wire_of(dump, output, pathlib.Path(work))):

@@ -14,6 +14,7 @@ const std::vector<Target>& targets() {
     add_plugin_targets(list);
     add_bench_targets(list);
     add_result_targets(list);
+    add_show_targets(list);
     return list;
   }();
   return all;
@@ -29,6 +30,12 @@ bool is_one_line(std::string_view text) {
   if (text.size() > 8192) return false;
   for (unsigned char c : text)
     if (c < 0x20 || c == 0x7f) return false;
+  return true;
+}
+
+bool is_plain_text(std::string_view text) {
+  for (unsigned char c : text)
+    if ((c < 0x20 && c != '\n') || c == 0x7f) return false;
   return true;
 }
 

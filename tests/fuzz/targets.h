@@ -31,6 +31,9 @@ const Target* find_target(std::string_view name);
 // One line to a person: no control characters in it, and a bound to its length.
 bool is_one_line(std::string_view text);
 
+// Lines without control characters: a terminal obeys what those say.
+bool is_plain_text(std::string_view text);
+
 // Sections of an input, by NUL bytes: `count` of them, those that are not there empty; the last one takes the rest.
 std::vector<std::string> sections(std::string_view input, std::size_t count);
 
@@ -59,5 +62,6 @@ void add_node_targets(std::vector<Target>& all);
 void add_plugin_targets(std::vector<Target>& all);
 void add_bench_targets(std::vector<Target>& all);
 void add_result_targets(std::vector<Target>& all);
+void add_show_targets(std::vector<Target>& all);
 
 }  // namespace fuzz

@@ -141,5 +141,15 @@ TEST(Neutral, ReplacesTheSameBySameAndKeepsSubnets) {
   EXPECT_EQ(neutral.text("fe80:0000:0000:0000:0e42:a1ff:fe00:0001"), "fe80:0000:0000:0000:0200:00ff:fe00:0001");
 }
 
+// The 20 bytes of an IPoIB interface end in the port's GUID; /proc/net/ipv6_route has addresses without colons.
+TEST(Neutral, ReplacesGuidsInIpoibAddressesAndIpv6Routes) {
+  Neutral neutral("gpu017");
+  const std::string ipoib = "00:00:10:87:fe:80:00:00:00:00:00:00:0c:42:a1:03:00:5b:c4:d2";
+  EXPECT_EQ(neutral.text(ipoib), "00:00:10:87:fe:80:00:00:00:00:00:00:02:00:00:ff:fe:00:00:01");
+  EXPECT_EQ(neutral.text("fe80:0000:0000:0000:0c42:a103:005b:c4d2"), "fe80:0000:0000:0000:0200:00ff:fe00:0001");
+  EXPECT_EQ(neutral.ipv6_routes("200106380700000000000000000000ab 40 fe800000000000000c42a103005bc4d2 00000400 ib0\n"),
+            "20010db80001000000000000000000ab 40 fe80000000000000020000fffe000001 00000400 ib0\n");
+}
+
 }  // namespace
 }  // namespace nccltune

@@ -77,6 +77,19 @@ TEST(HcaCases, F09VirtualFunctionsBesideTheirPhysicalOne) {
   EXPECT_EQ(use_of(plan_of(machine), "mlx5_3"), "virtual");
 }
 
+// A container or an older kernel may hide the physfn links: then the device ids tell.
+TEST(HcaCases, F09VirtualFunctionsWithoutTheLinkToTheirPhysicalOne) {
+  NodeBuilder machine;
+  machine.gpu(0);
+  machine.hca({"mlx5_0", 0, "InfiniBand", 200, 0x101b});
+  for (int i = 1; i < 5; ++i)
+    machine.hca({.name = "mlx5_" + std::to_string(i), .rate = 200, .device = 0x101c, .function = i});
+  EXPECT_EQ(hcas_of(machine), "=mlx5_0:1");
+  EXPECT_EQ(use_of(plan_of(machine), "mlx5_3"), "virtual");
+  machine.hca({"mlx5_5", 1, "InfiniBand", 200, 0x101c});  // of a card whose physical function this node does not have
+  EXPECT_NE(use_of(plan_of(machine), "mlx5_5"), "virtual");
+}
+
 TEST(HcaCases, F09VirtualFunctionsAloneAreTheCards) {
   NodeBuilder machine;
   machine.gpu(0);
@@ -463,6 +476,20 @@ TEST(GidCases, F21Ipv6OnlyFabric) {
   EXPECT_EQ(value_of(plan.env, "NCCL_IB_ADDR_RANGE"), "fd02::/16");
   add_pair(b, 4, "2001:db8:1::2", "eth1");  // now both share both
   EXPECT_EQ(value_of(plan_of(two_rails(a, b)).env, "NCCL_IB_ADDR_RANGE"), "fd02::/16");
+}
+
+TEST(GidCases, Ipv6PrefixesThatTellNoFabric) {
+  const auto check = [](const NodeBuilder& machine) {
+    const Plan plan = plan_of(machine);
+    EXPECT_EQ(value_of(plan.env, "NCCL_IB_ADDR_RANGE"), "(unset)");
+    EXPECT_THAT(notes_of(plan.notes, "NCCL_IB_ADDR_RANGE"), HasSubstr("give fabric_subnet in the policy"));
+  };
+  std::vector<Gid> a = usual_gids("2001:db8:1::1", "eth0");
+  add_pair(a, 4, "fd02:0:0:1::1", "eth0");
+  check(two_rails(a, usual_gids("2a00:1::1", "eth1")));  // none that both ports have
+  a = usual_gids("fd02:0:0:1::1", "eth0");
+  add_pair(a, 4, "fd02:0:0:9::1", "eth0");
+  check(two_rails(a, usual_gids("fd02:0:0:2::1", "eth1")));  // no length up to /48 leaves a row out
 }
 
 TEST(GidCases, OneFamilyForAllPorts) {

@@ -299,6 +299,21 @@ TEST(Lint, DeviceThatIsNotThereAndEmptyLists) {
   EXPECT_THAT(lint(fabric(), "NCCL_IB_HCA", "^"), HasSubstr("no device at all"));
 }
 
+TEST(Lint, MoreEntriesThanNcclTakes) {
+  std::string list = "=mlx5_1:1";
+  for (int i = 1; i < 32; ++i) list += ",mlx5_1:1";
+  EXPECT_EQ(lint(fabric(), "NCCL_IB_HCA", list), "");
+  EXPECT_THAT(lint(fabric(), "NCCL_IB_HCA", list + ",mlx5_1:1"), HasSubstr("takes 32 entries and ignores the rest"));
+}
+
+TEST(Lint, TopologyFileThatCannotBeRead) {
+  NodeBuilder machine = fabric();
+  machine.node.files["/etc/topo.xml"] = false;
+  EXPECT_THAT(lint(machine, "NCCL_TOPO_FILE", "/etc/topo.xml"), HasSubstr("cannot be read here"));
+  machine.node.files["/etc/topo.xml"] = true;
+  EXPECT_THAT(lint(machine, "NCCL_TOPO_FILE", "/etc/topo.xml"), Not(HasSubstr("cannot be read here")));
+}
+
 TEST(Lint, MixedLinkLayers) {
   NodeBuilder machine = fabric();
   machine.hca({"mlx5_2", 3});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -73,6 +74,30 @@ TEST_F(ConfTest, ProbesAnswerForEveryPatternAsked) {
                                                 {"/opt/*/none", false},
                                                 {"/opt/vendor", true},
                                                 {"/usr/local/gib", false}}));
+}
+
+using ReaderTest = ConfTest;
+
+// In a tree without the lower_* links of a stacked interface.
+TEST_F(ReaderTest, VlanThatOnlyTheKernelsVlanFileTellsTheDeviceOf) {
+  write("/sys/class/net/rail2/uevent", "INTERFACE=rail2\nIFINDEX=2\n");
+  write("/sys/class/net/rail2.100/uevent", "DEVTYPE=vlan\nINTERFACE=rail2.100\nIFINDEX=3\n");
+  write("/proc/net/vlan/rail2.100",
+        "rail2.100  VID: 100\t REORDER_HDR: 1  dev->priv_flags: 1021\n"
+        "         total frames received            0\n"
+        "Device: rail2\nINGRESS priority mappings: 0:0  1:0\n");
+  const Node node = read_node(*Root::open(top), {});
+  ASSERT_NE(node.find_net("rail2.100"), nullptr);
+  EXPECT_EQ(node.find_net("rail2.100")->lower, "rail2");
+}
+
+TEST_F(ReaderTest, GpuWithoutAPciAddressIsToldAndLeftOut) {
+  write("/proc/driver/nvidia/gpus/odd/information", "Model: \t NVIDIA H100\nDevice Minor: \t 0\n");
+  const Node node = read_node(*Root::open(top), {});
+  EXPECT_TRUE(node.gpus.empty());
+  EXPECT_EQ(std::count_if(node.notes.begin(), node.notes.end(),
+                          [](const Note& note) { return note.object == "/proc/driver/nvidia/gpus/odd"; }),
+            1);
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ void end_with(pid_t parent) {
 
 // ---- who waits for it -----------------------------------------------------------------------------------------------
 
-// All that comes up to the end of the stream; nullopt when that is not there by `end`, or is larger than any node.
+// All that comes up to the end of the stream, or more than kMaxReply of it; nullopt when neither is there by `end`.
 std::optional<std::string> read_until(int fd, Clock::time_point end) {
   std::string reply;
   std::array<char, 65536> chunk;
@@ -154,7 +154,7 @@ std::optional<std::string> read_until(int fd, Clock::time_point end) {
     if (n <= 0) return reply;
     reply.append(chunk.data(), static_cast<std::size_t>(n));
   }
-  return std::nullopt;
+  return reply;
 }
 
 // 0, or the signal that ended the reader. Its end of the pipe is closed, so it is past all that could hold it.
@@ -198,11 +198,15 @@ Result<Facts> gather_facts(const FactsRequest& request, milliseconds deadline, s
   if (keeper < 0) return Error{object_of(watch.get()), "cannot be read", std::strerror(errno), "nothing is tuned"};
   to.close();
   const std::optional<std::string> reply = read_until(from.get(), end);
-  if (!reply) kill(keeper, SIGKILL);
+  const bool too_large = reply && reply->size() > kMaxReply;
+  if (!reply || too_large) kill(keeper, SIGKILL);
   const int ended_by = signal_of(keeper);
   if (!reply)
     return Error{object_of(watch.get()),
                  "not read within " + std::to_string(deadline.count()) + " ms: a driver or a file system hangs", "",
+                 "nothing is tuned"};
+  if (too_large)
+    return Error{"this node's facts", "larger than " + std::to_string(kMaxReply >> 20) + " MiB", "",
                  "nothing is tuned"};
   const std::string_view rest = std::string_view(*reply).substr(reply->empty() ? 0 : 1);
   if (reply->starts_with(kNode))

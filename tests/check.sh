@@ -8,9 +8,9 @@ O=${1:-${O:-build}}
 export O
 passed=0 failed=0 skipped=0 broken=()
 
-# Of GoogleTest's own summary.
+# Of GoogleTest's own summary; a brief one counts no failures.
 count_gtest() {
-  awk '/^\[  PASSED  \] [0-9]+ test/ { p = $4; seen = 1 } /^\[  FAILED  \] [0-9]+ test/ { f = $4 } /^\[  SKIPPED \] [0-9]+ test/ { s = $4 }
+  awk '/^\[  PASSED  \] [0-9]+ test/ { p = $4; seen = 1 } /^\[  FAILED  \] .* ms\)$/ { ++f } /^\[  SKIPPED \] [0-9]+ test/ { s = $4 }
        END { if (seen) printf "%d passed, %d failed, %d skipped\n", p, f, s }'
 }
 

@@ -64,7 +64,7 @@ step() {
   enter "$root" bash -c 'cd /src && "$@"; exit $?' step "$@" >"$file" 2>&1
   rc=$?
   line=$(grep -aE '^[0-9]+ passed' "$file" | tail -n 1)
-  [ -n "$line" ] || line=$(awk '/^\[  PASSED  \]/ { p = $4 } /^\[  FAILED  \] [0-9]+ test/ { f = $4 } /^\[  SKIPPED \] [0-9]+ test/ { s = $4 }
+  [ -n "$line" ] || line=$(awk '/^\[  PASSED  \]/ { p = $4 } /^\[  FAILED  \] .* ms\)$/ { ++f } /^\[  SKIPPED \] [0-9]+ test/ { s = $4 }
     END { if (p != "") printf "%d passed, %d failed, %d skipped", p, f, s }' "$file")
   if [ "$rc" = 0 ]; then
     row "$release" "$what" "ok${line:+: $line}, $((SECONDS - start)) s"

@@ -23,7 +23,8 @@ struct Output {
 Ran run_tool(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& env = {},
              const Output& output = {});
 
-// "" when the tool was not built.
+// NCCLTUNE_TOOL (where a built program needs another to run, such as qemu), else the one beside the tests; "" when the
+// tool was not built.
 std::string tool_path();
 
 // A folder of a test's own, removed with all that is in it; a recorded machine is laid out in one.

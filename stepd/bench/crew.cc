@@ -171,7 +171,7 @@ std::vector<Crew::Own> Crew::ask_each(protocol::Kind kind, const std::vector<std
     for (size_t i = 0; i < members_.size(); ++i)
       if (waits(members_[i]))
         if (auto why = given_up(static_cast<int>(i)))
-          give_up_on(static_cast<int>(i), fault_of(members_[i], Fault::Kind::alarm, std::move(*why)));
+          give_up_on(static_cast<int>(i), fault_of(members_[i], Fault::Kind::alarm, *why));
     next_question = in_seconds(kAloneBeforeAsking);
   }
   std::vector<Own> own;

@@ -360,7 +360,7 @@ int run_pairs(const PairsOptions& options, const NicsOf& nics) {
   Alarm& alarm = *new Alarm(step->world);
   int status = 0;
   {
-    PairsTask task(options, environment, step->world, alarm, std::move(step->worker), step->signal_fd, nics);
+    PairsTask task(options, environment, step->world, alarm, step->worker, step->signal_fd, nics);
     status = task.run();
   }
   std::fflush(nullptr);

@@ -72,7 +72,7 @@ TEST(PolicyText, BrokenOrHostileYaml) {
   for (int i = 0; i < 5000; ++i) deep += "{a: ";
   EXPECT_THAT(error_of(deep), HasSubstr("nested too deeply"));
   EXPECT_THAT(error_of("? [a]\n: b\n"), HasSubstr("a key must be a word"));
-  EXPECT_THAT(error_of("#" + std::string(300 * 1024, 'x')), HasSubstr("larger than 256 KiB"));
+  EXPECT_THAT(error_of("#" + std::string(std::size_t{300} * 1024, 'x')), HasSubstr("larger than 256 KiB"));
   EXPECT_NE(error_of(std::string("mode: \xff\xfe\x00", 9)), "");
 }
 

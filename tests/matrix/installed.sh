@@ -25,8 +25,12 @@ install_them() {
   for name in "$@"; do files+=("$(file_of "$name")"); done
   put "${files[@]}"
 }
-# All that a package could leave. The databases of apt, dpkg and rpm, and what the loader and man keep, change anyway.
-listing() { find /etc /usr /opt /var /root /dev/shm -xdev \( -path '/var/lib/*' -prune -o -path '/var/cache/*' -prune -o -path '/var/log/*' -prune -o -path /etc/ld.so.cache -o -print \) | sort; }
+# All that a package could leave. The databases of apt, dpkg and rpm (/root/.rpmdb here), and what the loader and man keep,
+# change anyway; two folders of the rpm are other packages' there: slurm's and filesystem's.
+listing() {
+  find /etc /usr /opt /var /root /dev/shm -xdev \( -path '/var/lib/*' -prune -o -path '/var/cache/*' -prune -o -path '/var/log/*' -prune \
+    -o -path /root/.rpmdb -prune -o -path /etc/ld.so.cache -o -print \) | grep -vxE '/usr/lib64/slurm|/usr/share/licenses' | sort
+}
 
 # In a throwaway Slurm whose plugstack.conf has the one line that the installation asks for, on the node and on the client.
 if [ "$folder" = --in-slurm ]; then
@@ -37,7 +41,7 @@ if [ "$folder" = --in-slurm ]; then
       srun --help 2>&1 | grep -q -- '--nccl-tune'; verdict 'srun lists its option' $?
       # shellcheck disable=SC2016  # the task expands it
       out=$(srun -n2 --nccl-tune sh -c 'echo "$SLURM_PROCID ${NCCLTUNE_SET-none}"' 2>&1)
-      [ "$(grep -c 'NCCL_SOCKET_IFNAME' <<<"$out")" = 2 ]; verdict "a step is tuned: $(tr '\n' ';' <<<"$out")" $?
+      [ "$(grep -cE '^[01] .*NCCL_SOCKET_IFNAME' <<<"$out")" = 2 ]; verdict "a step is tuned: ${out//$'\n'/;}" $?
       out=$(srun -n1 --nccl-tune=show true 2>&1)
       grep -q 'nccl-tune: ' <<<"$out"; verdict "a step is shown its plan" $?
       srun -n1 --nccl-tune=nonsense true 2>&1 | grep "nccl-tune: .*nonsense"; verdict 'an unknown key is told' "${PIPESTATUS[1]}" ;;
@@ -73,7 +77,7 @@ for want in common:etc/nccl-tune.yaml common:man5/nccl-tune.yaml.5 plugin:nccl_t
 done
 take_away "${all[@]}"; verdict 'removed' $?
 left=$(comm -13 <(echo "$before") <(listing))
-[ -z "$left" ]; verdict "nothing is left${left:+: $(tr '\n' ' ' <<<"$left")}" $?
+[ -z "$left" ]; verdict "nothing is left${left:+: ${left//$'\n'/ }}" $?
 with_slurm removed
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

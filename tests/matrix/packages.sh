@@ -33,6 +33,13 @@ same_tarball() { # FOLDER
   cmp "$at"/*/out/*.tar.gz
 }
 
+# The Debian packages of the libraries that the rpm's programs need: rpm can ask for none of them there.
+libraries() { # FOLDER
+  rpm -qp --requires "$1"/rpm/RPMS/*/*.rpm | grep -oE '^lib[^(]+\.so[^(]*' | sort -u |
+    awk 'NR == FNR { wanted[$1] = 1; next } $1 in wanted { print $NF; delete wanted[$1] }' - <(ldconfig -p) |
+    xargs realpath | xargs dpkg -S 2>/dev/null | cut -d: -f1 | sort -u
+}
+
 packages() {
   local out=$dir/packages.out suite root=$dir/packages kind
   # shellcheck disable=SC2086  # a list of words
@@ -49,6 +56,8 @@ packages() {
     mkdir "$root/packages"
     find "$out/$kind" -maxdepth 3 -name "*.$kind" ! -name '*dbgsym*' ! -name '*debuginfo*' ! -name '*.src.rpm' -exec cp {} "$root/packages/" \;
     copy_tree "$root"
+    # shellcheck disable=SC2046  # a list of words
+    [ "$kind" = deb ] || on_host 'libraries for the rpm' enter "$root" apt-get -qy install --no-install-recommends $(libraries "$out")
     step packages "$kind in a fresh root" tests/matrix/installed.sh /packages
   done
   rm -rf --one-file-system "$root"

@@ -58,6 +58,15 @@ def field(name, environ):
     return found.group(1).decode() if found else None
 
 
+def leads_to(link, path):
+    """Whether a link of /proc leads there, whatever it reads as: `ip netns exec` gives its processes a mount namespace of their
+    own, and a path in another one is shown from that one's root, which in a chroot is not ours."""
+    try:
+        return os.path.samefile(link, path)
+    except OSError:
+        return False
+
+
 def processes_of(job):
     """The processes of a job of this cluster that run our programs, each with its part in the task."""
     found = []
@@ -68,14 +77,14 @@ def processes_of(job):
         if field(b"SLURM_JOB_ID", environ) != str(job) or field(b"SLURM_PROCID", environ) is None:
             continue
         try:
-            path = Path(os.readlink(f"/proc/{entry.name}/exe").removesuffix(" (deleted)"))
+            name = os.path.basename(os.readlink(f"/proc/{entry.name}/exe"))
         except OSError:
             continue
         status = read_bytes(f"/proc/{entry.name}/stat").rsplit(b")", 1)[-1].split()
         # Other throwaway clusters on this host have a job of that number too.
-        if path.parent != LIVE / "bin" or not status or status[0] == b"Z":
+        if not leads_to(f"/proc/{entry.name}/exe", LIVE / "bin" / name) or not status or status[0] == b"Z":
             continue
-        role = "worker" if "worker" in path.name else "supervisor"
+        role = "worker" if "worker" in name else "supervisor"
         found.append(Process(int(entry.name), int(status[1]), int(field(b"SLURM_PROCID", environ)), role))
     tasks = {p.pid for p in found if p.role == "supervisor"}
     for process in found:
@@ -118,10 +127,7 @@ class Run:
 
     def find_job(self):
         for entry in os.scandir("/proc"):
-            try:
-                if not entry.name.isdigit() or os.readlink(f"/proc/{entry.name}/cwd") != str(self.folder):
-                    continue
-            except OSError:
+            if not entry.name.isdigit() or not leads_to(f"/proc/{entry.name}/cwd", self.folder):
                 continue
             job = field(b"SLURM_JOB_ID", read_bytes(f"/proc/{entry.name}/environ"))
             if job:

@@ -76,6 +76,8 @@ create() {
   fi
   [[ $cluster =~ ^[a-z][a-z0-9]{0,9}$ ]] || die "create: '$cluster': a letter, then letters and digits, 10 in all"
   [ "$(count_nodes)" = 0 ] || die "$cluster: is there already; destroy it first"
+  # What each node's is bound over; a minimal root has none.
+  [ -e /etc/hosts ] || { echo "netns.sh: /etc/hosts is missing, made with localhost" >&2; echo '127.0.0.1 localhost' >/etc/hosts; }
   write_hosts "$count"
   ip netns add "$cluster-hub" || return 1
   in_hub ip link set lo up

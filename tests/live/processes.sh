@@ -10,7 +10,7 @@ is_ours() {
   exe=$(readlink "/proc/$1/exe") || return 1
   case ${exe##*/} in munged | slurmctld* | slurmd* | slurmstepd*) ;; *) return 1 ;; esac # Debian: slurmd-wlm
   for at in "/proc/$1/cwd" "/proc/$1"/fd/*; do
-    case $(readlink "$at") in "$dir"/*) return 0 ;; esac
+    case $(readlink "$at") in *"$dir"/*) return 0 ;; esac # longer in a chroot, from another mount namespace (ip netns exec)
   done
   return 1
 }

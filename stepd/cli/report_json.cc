@@ -54,7 +54,7 @@ std::optional<ReportHalf> half_of_ours(const Json& json) {
   ReportHalf half{.time_us = number(json, "time_us").value_or(0),
                   .algbw = number(json, "algbw").value_or(0),
                   .busbw = number(json, "busbw").value_or(0)};
-  if (auto wrong = number(json, "wrong")) half.wrong = static_cast<int64_t>(*wrong);
+  if (auto wrong = number(json, "wrong")) half.wrong = count_of(*wrong);
   const Json& iterations = field(json, "iterations");
   half.min_us = number(iterations, "min_us");
   half.p50_us = number(iterations, "p50_us");
@@ -63,7 +63,7 @@ std::optional<ReportHalf> half_of_ours(const Json& json) {
   half.max_us = number(iterations, "max_us");
   half.skew_us = number(iterations, "arrival_skew_us");
   half.network_us = number(iterations, "from_last_arrival_us");
-  if (auto rank = number(iterations, "late_rank")) half.late_rank = static_cast<int>(*rank);
+  if (const int rank = int_of(iterations, "late_rank", -1); rank >= 0) half.late_rank = rank;
   half.late_share = number(iterations, "late_share").value_or(0);
   return half;
 }
@@ -97,7 +97,7 @@ void read_ours(const Json& json, Reading& reading) {
     if (one.best()) run.rows.push_back(std::move(one));
   }
   run.mean_busbw = number(json, "mean_busbw");
-  if (auto wrong = number(json, "wrong_checks")) run.out_of_bounds = static_cast<int64_t>(*wrong);
+  if (auto wrong = number(json, "wrong_checks")) run.out_of_bounds = count_of(*wrong);
   run.complete = field(json, "complete").is_boolean() && field(json, "complete").get<bool>();
   read_strings(field(json, "notes"), run.notes);
   read_strings(field(json, "trouble"), run.trouble);
@@ -117,7 +117,7 @@ std::optional<ReportHalf> half_of_theirs(const Json& json, const Json& iteration
   ReportHalf half{.time_us = number(json, "time").value_or(0),
                   .algbw = number(json, "alg_bw").value_or(0),
                   .busbw = number(json, "bus_bw").value_or(0)};
-  if (auto wrong = number(json, "nwrong"); wrong && *wrong >= 0) half.wrong = static_cast<int64_t>(*wrong);
+  if (auto wrong = number(json, "nwrong"); wrong && *wrong >= 0) half.wrong = count_of(*wrong);
   half.min_us = number(iterations, "min_us");
   half.p50_us = number(iterations, "p50_us");
   half.p95_us = number(iterations, "p95_us");
@@ -152,7 +152,7 @@ void read_theirs(const Json& json, Reading& reading) {
     if (one.best()) run.rows.push_back(std::move(one));
   }
   run.mean_busbw = number(field(json, "average_bus_bandwidth"), "bandwidth");
-  if (auto count = number(field(json, "out_of_bounds"), "count")) run.out_of_bounds = static_cast<int64_t>(*count);
+  if (auto count = number(field(json, "out_of_bounds"), "count")) run.out_of_bounds = count_of(*count);
   for (const Json& error : field(json, "errors"))
     run.trouble.push_back(error.is_string() ? error.get<std::string>() : error.dump());
   run.complete = run.trouble.empty() && !field(json, "end_time").is_null() && !run.rows.empty();
@@ -185,7 +185,7 @@ void read_line_of_rccl(const Json& json, Reading& reading) {
   ReportHalf half{.time_us = number(json, "time").value_or(0),
                   .algbw = number(json, "algBw").value_or(0),
                   .busbw = number(json, "busBw").value_or(0)};
-  if (auto wrong = number(json, "#wrong")) half.wrong = static_cast<int64_t>(*wrong);
+  if (auto wrong = number(json, "#wrong")) half.wrong = count_of(*wrong);
   (int_of(json, "inPlace", 0) ? run.rows.back().in : run.rows.back().out) = half;
   reading.kind = "rccl-tests' JSON";
 }

@@ -85,7 +85,7 @@ std::optional<ReportHalf> read_half(const Words& words, size_t at, size_t width,
   if (words[at + 3] != "N/A") {
     const auto wrong = number(words[at + 3]);
     if (!wrong) return std::nullopt;
-    if (form.counts_wrong) half.wrong = static_cast<int64_t>(*wrong);
+    if (form.counts_wrong) half.wrong = count_of(*wrong);
   }
   if (width == 8) {
     half.min_us = number(words[at + 4]);

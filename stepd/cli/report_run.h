@@ -56,6 +56,13 @@ struct ReportRun {
   std::string gpu() const;  // the model of the first device
 };
 
+// A count as a file has it, "1e+00" or 5e307: what no int64_t holds becomes the nearest one.
+inline int64_t count_of(double number) {
+  constexpr double kEdge = 9223372036854775808.0;  // 2^63
+  if (!(number > -kEdge)) return INT64_MIN;
+  return number < kEdge ? static_cast<int64_t>(number) : INT64_MAX;
+}
+
 struct RefusedLine {
   int line = 0;  // 1-based
   std::string text, why;

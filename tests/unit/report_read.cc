@@ -178,6 +178,13 @@ TEST(ReportText, HasNoControlCharacterOfAFile) {
     ASSERT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20);
 }
 
+TEST(ReportCounts, BeyondAnIntegerAreTheNearestOne) {
+  EXPECT_EQ(count_of(2), 2);
+  EXPECT_EQ(count_of(5e307), INT64_MAX);
+  EXPECT_EQ(count_of(9223372036854775808.0), INT64_MAX);
+  EXPECT_EQ(count_of(-5e307), INT64_MIN);
+}
+
 TEST(ReportSizes, AreBinary) {
   EXPECT_EQ(size_text(0), "0");
   EXPECT_EQ(size_text(8589934592), "8G");

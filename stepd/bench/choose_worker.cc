@@ -64,7 +64,7 @@ Result<ChosenWorker> choose_worker(WorkerChoice choice, const std::string& folde
   const char* why = choice == WorkerChoice::host ? "as asked"
                     : sees_gpu()                 ? "no NCCL worker is installed"
                                                  : "no GPU is visible here";
-  chosen.note = std::string(why) + ": host memory over TCP is measured; these figures say nothing about GPUs";
+  chosen.note = std::string(why) + ": host memory is measured; over TCP, so these figures say nothing about GPUs";
   return chosen;
 }
 

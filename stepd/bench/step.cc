@@ -27,8 +27,8 @@ Result<Step> open_step(const Variables& environment, WorkerChoice choice, double
   if (!world) return world.error();
   (*world)->keep_on(kept.slate);
   if ((*world)->place().rank == 0 && !worker->note.empty())
-    // Its first clause: in a job's output it stands beside the report, where NVIDIA/cloudai's grading takes more than ten
-    // words for a row. The report has the whole.
+    // Its first clause: in a job's output it stands beside the report, where NVIDIA/cloudai's grading takes more than
+    // ten words for a row. The report has the whole.
     std::fprintf(stderr, "nccl-tune: %s\n", worker->note.substr(0, worker->note.find(';')).c_str());
   return Step{*world->release(), std::move(*worker), signal_fd};
 }

@@ -2,6 +2,7 @@
 #include "bench/pairs_wire.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <numeric>
 #include <set>
@@ -63,10 +64,13 @@ std::optional<NodeCard> unpack_card(std::string_view text) {
   return card;
 }
 
+// As parse_real() reads it, without an exponent: a path that drops most of its packets has a rate below 1e-4.
+static std::string fixed(double gbps) { return print("%.9f", std::isfinite(gbps) ? gbps : 0); }
+
 std::string pack(const std::vector<RailReport>& reports) {
   std::string text;
   for (const RailReport& r : reports)
-    text += line({std::to_string(r.rail), print("%.6g", r.gbps), std::to_string(static_cast<int>(r.blame)),
+    text += line({std::to_string(r.rail), fixed(r.gbps), std::to_string(static_cast<int>(r.blame)),
                   r.reached ? "1" : "0", r.failure});
   return text;
 }

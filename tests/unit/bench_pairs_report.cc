@@ -94,6 +94,15 @@ TEST(Hostlist, IsExpandedAsSlurmWritesIt) {
     EXPECT_EQ(expand_hosts(wrong), Names{}) << wrong;
 }
 
+TEST(PairsWire, RatesOfAnySizeArrive) {
+  for (const double gbps : {2e-6, 3.25e-5, 0.0, 41.5, 2e6}) {
+    const auto reports =
+        unpack_reports(pack(std::vector<RailReport>{{0, gbps, RailReport::Blame::transport, true, ""}}));
+    ASSERT_TRUE(reports) << gbps;
+    EXPECT_DOUBLE_EQ(reports->front().gbps, gbps);
+  }
+}
+
 TEST(PairsWire, CardsAndReportsComeBackAsTheyWere) {
   const NodeCard card{"n1",
                       "host1",

@@ -24,8 +24,8 @@ build_and_test() { # FILE SOURCE
   # A substitution must leave a program: what falls off the end of a function does anything.
   g++ -std=c++20 -O0 -Werror=return-type -I"$top/spank" -I"$top/stepd" -c -o "$work/mutant.o" "$2" >"$work/log" 2>&1 || return 2
   # The tests run in the order that they are linked in: those of one rule, then the machines, then the made-up ones.
-  for name in machine policy_hca_cases policy_interface_cases policy_tasks policy_text policy_owner policy_unseen \
-    policy_machines policy_random; do
+  for name in machine policy_hca_cases policy_gid_cases policy_interface_cases policy_settings_cases policy_tasks policy_text \
+    policy_owner policy_unseen policy_machines policy_random; do
     objects+=("$O/tests/unit/$name.o")
   done
   for name in "$O"/tests/unit/policy_*.o; do

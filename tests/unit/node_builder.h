@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "node/node.h"
@@ -191,6 +192,17 @@ class NodeBuilder {
  private:
   int next_bus_[30] = {};
 };
+
+inline NodeBuilder one_gpu() {
+  NodeBuilder machine;
+  machine.gpu(0);
+  return machine;
+}
+
+inline Plan plan_of(const NodeBuilder& machine, Environment env = {}, const Policy& policy = {}, Step step = {}) {
+  step.env = std::move(env);
+  return plan_node(machine.node, policy, step);
+}
 
 inline std::string value_of(const std::vector<EnvSetting>& env, const std::string& name) {
   for (const EnvSetting& setting : env)

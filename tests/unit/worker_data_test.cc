@@ -98,7 +98,6 @@ TEST_P(AnyOrder, GivesTheSameBits) {
 }
 INSTANTIATE_TEST_SUITE_P(EachType, AnyOrder, testing::Range(0, kDataTypes));
 
-// A rank whose part is lost, or taken twice in place of its neighbour's, must show somewhere in a modest buffer.
 // Rough input is what exact input is not: another order rounds otherwise, in elements enough to be seen in any message.
 template <class F>
 int elements_that_tell_orders(DataType type, Op op, uint32_t ranks) {
@@ -135,6 +134,7 @@ TEST(Data, RoughInputTellsOneOrderFromAnother) {
     });
 }
 
+// A rank whose part is lost, or taken twice in place of its neighbour's, must show somewhere in a modest buffer.
 TEST(Data, AMissingOrDoubledRankShows) {
   for (int t = 0; t < kDataTypes; ++t) {
     const auto type = static_cast<DataType>(t);
